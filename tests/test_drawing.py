@@ -572,9 +572,9 @@ def test_the_still_pictures_are_what_the_drawings_give():
 def test_bad_data_is_refused_and_a_script_in_it_stays_data():
     with pytest.raises(ValueError, match="name must be one of"):
         drawing.show("nonsense")
-    with pytest.raises(ValueError, match="data must be what JSON can hold"):
+    with pytest.raises(ValueError, match="data must hold only values that JSON"):
         drawing.show("clocks", x=math.nan)
-    with pytest.raises(ValueError, match="data must be what JSON can hold"):
+    with pytest.raises(ValueError, match="data must hold only values that JSON"):
         drawing.show("clocks", x=object())
     assert "</script><b>" not in drawing.show("clocks", x="</script><b>").body
 

@@ -154,7 +154,7 @@ def test_weights_that_are_not_finite_are_found_at_loading(monkeypatch):
 def test_an_encoder_and_decoder_and_a_list_as_a_configuration_are_one_sentence(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"")
     for text, words in (
-        ({"model_type": "t5", "is_encoder_decoder": True}, "an encoder and a decoder"),
+        ({"model_type": "t5", "is_encoder_decoder": True}, "an encoder-decoder"),
         ([1], "an object"),
     ):
         (tmp_path / "config.json").write_text(json.dumps(text))

@@ -171,7 +171,10 @@ def test_examples_do_not_leak_into_each_other(kind):
             lambda: gnn.TreeNeighborsMatch(2).features(torch.arange(2), "leaf"),
             "key must be one of root",
         ),
-        (lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(3)), "built for depth 3"),
+        (
+            lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(3)),
+            "for the depth of the task, which is 3",
+        ),
     ],
 )
 def test_arguments_that_do_not_go_together_are_named(call, message):

@@ -648,8 +648,8 @@ def test_a_block_or_a_model_of_ones_own_tableby_the_same_rules(kind):
     ("weigh", "message"),
     [
         (lambda logits: logits.exp() / 0.0, "finite"),
-        (lambda logits: logits.softmax(-1)[..., :2], "as many weights"),
-        (lambda logits: torch.ones_like(logits), "no weight to a token that must not be seen"),
+        (lambda logits: logits.softmax(-1)[..., :2], "same shape as the logits"),
+        (lambda logits: torch.ones_like(logits), "no weight to a hidden token"),
         (lambda logits, more: logits, "must take logits"),
         (3, "weigh must be a function"),
     ],

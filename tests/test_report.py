@@ -432,7 +432,7 @@ def test_out_of_memory_takes_a_smaller_piece_and_another_error_does_not(
 def test_a_copy_that_does_not_fit_is_a_sentence(folders, monkeypatch):
     subject = Subject(str(folders("llama")), device="cpu")
     monkeypatch.setattr("course.report.subject.free_memory", lambda device: 10)
-    with pytest.raises(ValueError, match="a copy in bf16 takes"), subject.copy("bf16"):
+    with pytest.raises(ValueError, match="a copy in bf16 needs"), subject.copy("bf16"):
         pass
     assert free_memory(torch.device("cpu")) > 1e6
 
@@ -740,7 +740,7 @@ def of_ones_own(folder, name="what", change="") -> Path:
         ("embedding.weight", None, "embedding.weight is missing"),
         ("embedding.weight", torch.ones(()), "shape ()"),
         ("head.weight", torch.ones(45, 8), "a tensor of shape (45, 32), not"),
-        ("gate", torch.ones(1), "gate is not a part"),
+        ("gate", torch.ones(1), "gate does not belong"),
         ("head.weight", torch.full((45, 32), torch.nan), "head.weight must hold finite"),
         ("head.weight", torch.full((45, 32), 3e38), "answers must hold finite"),
         (parts.NOTES, "[", "object of JSON"),

@@ -340,7 +340,7 @@ def test_what_the_page_saves_is_read_here(design, tmp_path, capsys):
             )
             assert "Your own" in capsys.readouterr().out
         else:
-            with pytest.raises(ValueError, match=r"parts that Build it has not"):
+            with pytest.raises(ValueError, match=r"parts that Build it does not have"):
                 parts.mine(path)
     again = filed(file=made["file"])
     assert again["logits"] == pytest.approx(made["logits"], abs=1e-5)

@@ -99,7 +99,7 @@ def test_a_model_that_is_done_leaves_and_the_others_go_on_as_before():
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [({"models": []}, "models"), ({"models": [small(), Decoder(64, 32, 1, 1)]}, "one architecture"), ({"models": [3]}, "models"),
+    [({"models": []}, "models"), ({"models": [small(), Decoder(64, 32, 1, 1)]}, "same architecture"), ({"models": [3]}, "models"),
      ({"seeds": (1,)}, "seeds"), ({"steps": 0}, "steps"), ({"until": 3}, "until"), ({"every": 0}, "every"),
      ({"rate": 1e30}, "rate must be smaller"), ({"batches": 3}, "batches")],
 )  # fmt: skip
@@ -137,7 +137,7 @@ def test_a_checkpoint_of_another_run_and_targets_that_none_counts_are_named(tmp_
         training.fit(small(), BATCHES, steps=5, seed=9, checkpoint=tmp_path / "run.safetensors")
     with pytest.raises(ValueError, match="count"):
         training.accuracy(small(), BATCHES, count=0)
-    with pytest.raises(ValueError, match="targets that count"):
+    with pytest.raises(ValueError, match="target that counts"):
         training.accuracy(
             small(), lambda g: (torch.zeros(1, 2).long(), torch.full((1, 2), training.UNASKED))
         )

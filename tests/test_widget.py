@@ -130,7 +130,7 @@ def test_a_table_is_a_frame_too():
         lambda n: pd.DataFrame({"n": [n], "twice": [2 * n]}), caption="Twice", n=[1, 2]
     ).still()
     assert "<td>4<\\/td>" in page
-    with pytest.raises(ValueError, match="table of 40 rows"):
+    with pytest.raises(ValueError, match="rows, not 40"):
         explore(lambda n: pd.DataFrame({"n": range(40)}), caption="Long", n=[1, 2])
 
 
