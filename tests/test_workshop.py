@@ -322,7 +322,7 @@ def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(
     assert found["measured"]["0"]["right at 16"] == pytest.approx(parts.right(mine, 16), abs=1e-3)
     page = files.page.read_text()
     assert "Mine &lt;wins&gt; … (Not finished.)" in page
-    assert "Its row in the race is not there" not in page
+    assert "This decoder has no row in the race yet" not in page
     measured = parts.notes()
     course = report.run(str(parts.COURSE), tmp_path / "out")
     again = json.loads(course.numbers.read_text())
@@ -330,7 +330,7 @@ def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(
         chapter: pytest.approx(each, abs=0.02) for chapter, each in measured.items()
     }
     assert again["course"] == measured
-    assert "Its row in the race is not there" in course.page.read_text()
+    assert "This decoder has no row in the race yet" in course.page.read_text()
 
 
 def shares_on_page(model, ids):

@@ -116,18 +116,18 @@ def html(report: dict) -> str:
     )
     drawn = widget.image(
         style.dots(frame, "fraction or cosine").figure,
-        f"{len(pairs)} numbers, of this decoder and of the course's own",
+        f"{len(pairs)} numbers of this decoder, next to the numbers of the reference decoder",
     )
     missing = (
         ""
         if "7" in report["measured"]
-        else " Its row in the race is not there: the workshop makes it."
+        else " This decoder has no row in the race yet. The workshop makes this row."
     )
     caption = (
-        f"By chapter, 0 being Build it; {report['parameters']:,} parameters in {report['layers']} "
-        "layers. One run beside one run, in the "
-        "race beside a mean of fifteen: a difference is a question, and the chapter's page "
-        f"says how to ask it again.{missing}"
+        "The number before a name is the chapter, where 0 is Build it. This decoder has "
+        f"{report['parameters']:,} parameters in {report['layers']} layers. We compare one run "
+        "with one run, and in the race with the mean of fifteen runs. So treat a difference as a "
+        f"question. The page of the chapter says how to measure again.{missing}"
     )
     rows = [
         (name, [f"{value:.2f}" for value in pair])
@@ -150,5 +150,5 @@ def html(report: dict) -> str:
     body = page.HTML.figure(
         f"{len(report['measured'])} of eight measurements", Markup(drawn), caption
     ) + page.HTML.table(list(frame), rows, "The numbers")
-    body += (Markup("<h2>What was said of it</h2>") + sentences if sentences else Markup("")) + how
+    body += (Markup("<h2>Your sentences</h2>") + sentences if sentences else Markup("")) + how
     return page.HTML.document(f"{report['file']}: {WHAT}", body, page.STYLE).lstrip()
