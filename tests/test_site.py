@@ -649,6 +649,20 @@ def test_a_slide_shows_one_drawing_of_a_figure_and_its_cue_has_the_caption(deck,
         )
 
 
+@pytest.mark.parametrize("name", ["5-rope-frequencies-lesson.html", "talk.html"])
+def test_text_gives_way_to_a_figure_that_comes_after_it_and_one_claim_to_the_next(deck, name):
+    page = deck(name)
+    while not page.evaluate("Reveal.isLastSlide()"):
+        page.evaluate("while (Reveal.availableFragments().next) Reveal.nextFragment()")
+        heights = page.evaluate(
+            "[...Reveal.getCurrentSlide().querySelectorAll('.fragment figure.still:has(> .roomy)')].map(e => e.clientHeight)"
+        )
+        assert all(height >= 422 for height in heights), "its text is in the way of a figure"
+        claims = page.locator("section.present:has(figure) .talk-claim:visible").count()
+        assert claims <= 1, "claims stand below a figure one after the other"
+        page.evaluate("Reveal.next()")
+
+
 FIGURES = "figure:is(.explore, .atlas, .drawing:not(.emblem))"
 
 
