@@ -63,8 +63,8 @@ def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tupl
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
     ax.legend(loc="upper right")
     return ax, (
-        f"Most help at n = {n[gain]:,}: {plain[gain]:.3f} becomes {sharp[gain]:.3f}; "
-        f"at n = {end:,} and beyond it does nothing."
+        f"Adaptive temperature helps most at n = {n[gain]:,}, where the weight goes from "
+        f"{plain[gain]:.3f} to {sharp[gain]:.3f}. From n = {end:,} on it changes nothing."
     )
 
 
@@ -98,8 +98,8 @@ def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
     return (
         ax,
         (
-            f"The output is {before:.3f} with 10,000 tokens, and {after:.3f} when the last is "
-            "repeated."
+            f"The output is {before:.3f} with 10,000 tokens, and {after:.3f} when the last token "
+            "is repeated."
         ),
     )
 

@@ -51,10 +51,10 @@ def copies() -> tuple[Axes, str]:
     assert frame.stack().between(*ax.get_ylim()).all()
     ax.set_title(f"One more copy is seen up to {many[-1]} copies and beyond")
     return ax, (
-        "Random Transformer, causal mask, copies of 10: the state moves from 1 to 2 copies "
-        f"by {style.number(change[1])} and "
-        f"from {many[-1]} to {many[-1] + 1} by {style.number(change[many[-1]])} of its size, "
-        "over twice what fp32 rounds off."
+        "In a random Transformer with a causal mask, the step from 1 to 2 copies of 10 moves the "
+        f"state by {style.number(change[1])} of its size. The step from {many[-1]} to "
+        f"{many[-1] + 1} copies moves it by {style.number(change[many[-1]])} of its size, which is "
+        "more than twice the rounding error of fp32."
     )
 
 
@@ -119,8 +119,7 @@ def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
         )
     return ax, (
         f"From {bits[0]} to {bits[-1]} bits the largest count goes from {limits[0]:,.0f} to "
-        f"{limits[-1]:,.0f}, "
-        f"{factor:.2f} times as far for each bit."
+        f"{limits[-1]:,.0f}. Each additional bit makes it {factor:.2f} times as large."
     )
 
 
