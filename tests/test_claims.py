@@ -645,7 +645,7 @@ def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatc
         for name in {name for each in answer.BOTTLENECKS for name in each.evidence}
     )
     monkeypatch.setattr(answer, "FINDINGS", (counts,))
-    assert "in bf16, it counts to 12, in fp16 to 1,234" in answer.findings().data
+    assert "in bf16, softmax can count to 12, in fp16 to 1,234" in answer.findings().data
     monkeypatch.setattr(answer, "FINDINGS", (counts._replace(verdict="does not hold here"),))
     assert counts.headline not in answer.findings().data, (
         "a sentence that was written for another verdict"
