@@ -73,12 +73,12 @@ PART = re.compile(rf"{LABEL}(.+)", re.S)
 NEXT = re.compile(rf"""\n|(?<=[.?!"]) (?={LABEL})|(?<=[。？！”）])(?={LABEL})""")
 # a sentence of a caption that explains a mark of its figure, which nobody could read without it
 MARKS = re.compile(
-    r"✓|ρ:|\b(?:dashed|dotted|solid|hollow|hatched|shaded|grey|blue|orange|dots?|bar|band|"
+    r"✓|ρ[:：]|\b(?:dashed|dotted|solid|hollow|hatched|shaded|grey|blue|orange|dots?|bar|band|"
     r"(?:triangles|squares|circles|points?|lines?|markers)(?=:))\b|"
-    r"[虚实点]线|空心|实心|斜线|阴影|[灰蓝橙]色?|三角|方块|圆圈|[点线](?=：)|标记|带",
+    r"[虚实点]线|空心|实心|斜线(?=：)|阴影|[灰蓝橙]色?|三角|方块|圆圈|[点线](?=：)|标记|带",
     re.I,
 )
-SENTENCE = re.compile(r"(?<=[.。；])(?: (?=\S)|(?=[一-鿿]))")
+SENTENCE = re.compile(r"(?<=[.。])(?: (?=\S)|(?=[一-鿿]))")
 KEY = 100  # the most letters of a key, which is on a slide in a line or two
 OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
@@ -259,7 +259,7 @@ def marks(caption: str) -> str:
     """
     found = ""
     for sentence in SENTENCE.split(caption):
-        longer = f"{found} {sentence}".strip()
+        longer = f"{found}{'' if found.endswith('。') else ' '}{sentence}".strip()
         wide = len(longer) + len(re.findall("[一-鿿]", longer))  # Chinese signs are twice as wide
         if MARKS.search(sentence) and wide <= KEY:
             found = longer
