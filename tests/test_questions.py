@@ -723,7 +723,7 @@ def test_drawn_forms_differ_and_leave_nothing_to_fill():
     for name, forms in FORMS.items():
         assert len({form["ask"] for form in forms}) == len(forms), name
         assert ("draw" in ROWS[name]) == (len(forms) > 1), name
-    with pytest.raises(ValueError, match="nothing is drawn or computed for <k>"):
+    with pytest.raises(ValueError, match="the text has <k>, but the question neither draws"):
         questions.fill({"id": "x", "ask": "<k>", "answer": "", "marks": []}, {})
 
 
