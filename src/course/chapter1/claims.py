@@ -504,7 +504,7 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
         lambda times_far: [x < LESS for x in times_far],
     ),
     nothing=("a width that changes nothing", {"times_far": [1.0] * 7, "times_own": [1.0] * 7}),
-    null="both have to rise, so that far and own may be exchanged",
+    null="both Jacobians have to rise, so the rule gives the same verdict if we swap them",
 )
 @rule(
     "topology_decides",
@@ -605,7 +605,10 @@ GROWS = Threshold(1.5)  # the growth factor per layer
             "walks": {"path": [*range(2, 9)]},
         },
     ),
-    null="walks in the place of nodes do grow on both graphs: that is the correction",
+    null=(
+        "if we count walks instead of nodes, the growth is exponential on both graphs, as "
+        "the correction says"
+    ),
 )
 def field_grows_exponentially() -> Numbers:
     """Count the nodes and the walks that reach a node of a path and of a tree in 0 to 6 layers."""
@@ -633,7 +636,7 @@ def field_grows_exponentially() -> Numbers:
         lambda gain, error: beyond([(EVEN - x) / s for x, s in zip(gain, error, strict=True)]),
     ),
     nothing=("edges that change nothing", {"gain": [1.0] * 4, "error": [0.1] * 4}),
-    null="gains that are all at their mean, above one, open as well",
+    null="if every gain is set to the mean gain, which is above one, the claim holds, too",
 )
 def four_edges_of_each() -> Numbers:
     """Measure the factor by which four new edges increase the Jacobian of distant pairs.

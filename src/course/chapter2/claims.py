@@ -131,7 +131,10 @@ def two_kinds_of_squashing() -> Numbers:
     "bound_with_attention_fixed",
     holds=("no Jacobian exceeds the bound", lambda plain, scaled: max(plain + scaled) <= EVEN),
     nothing=("Jacobian and bound exchanged", lambda plain: {"plain": [1 / x for x in plain]}),
-    null="two kinds of decoders are asked alike, so that exchanged they say the same",
+    null=(
+        "the rule treats both kinds of decoders in the same way, so it gives the same "
+        "verdict if we swap them"
+    ),
 )
 @rule(
     "true_jacobian_exceeds_the_bound",
@@ -164,7 +167,10 @@ def shares_of_the_bound() -> Numbers:
 @rule(
     holds=("no token's Jacobian exceeds the printed bound", lambda over: max(over) <= EVEN),
     nothing=("Jacobian and bound exchanged", lambda over: {"over": [1 / x for x in over]}),
-    null="a bound that is passed by some tokens and not by others is passed either way round",
+    null=(
+        "a bound that some tokens exceed and others do not is also exceeded if we swap the "
+        "Jacobian and the bound"
+    ),
 )
 def printed_constant_bounds() -> Numbers:
     """Compare the printed bound and the proved bound with an exact Jacobian.
@@ -232,7 +238,7 @@ THREE = Threshold(3)  # the smallest number of texts for a verdict
     ),
     enough=(f"at least {THREE:g} texts were measured", lambda after: len(after) >= THREE),
     nothing=("no order", {"before": {"random weights": [0.0] * 7}, "after": [0.0] * 7}),
-    null="random weights of a small scale in the place of trained ones hold",
+    null="random weights of a small scale, instead of trained weights, meet the rule",
 )
 def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numbers:
     """Measure the rank correlation between sensitivity and position in each text.
@@ -373,7 +379,10 @@ VALLEY = Threshold(40)
         lambda lead: len(lead) >= THREE,
     ),
     nothing=("every token alike", {"lead": [1.0] * 9}),
-    null="lead and place of the least are asked alike, so that exchanged they say the same",
+    null=(
+        "the rule treats the lead and the position of the smallest value in the same way, so "
+        "it gives the same verdict if we swap them"
+    ),
 )
 def untrained_network_has_a_u() -> Numbers:
     """Measure the U shape of the sensitivities in seven texts, at three scales of random weights.
@@ -405,7 +414,10 @@ def untrained_network_has_a_u() -> Numbers:
         lambda lead: min(lead) > LEADS,
     ),
     nothing=("every token alike", {"lead": [1.0] * 7}),
-    null="random weights, asked as if they were trained, keep their U: nothing has moved it",
+    null=(
+        "random weights, treated as if they were trained, keep their U shape, because no "
+        "training has changed it"
+    ),
 )
 def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
     """Measure the U shape of the sensitivities and its lowest point, before and after training.
@@ -440,8 +452,8 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
         lambda texts: {"rows": [(0.5, 0, 0, texts // 2)]},
     ),
     null=(
-        "random weights hold: what they feel has the order of the mask, which rollout can only "
-        "equal"
+        "random weights meet the rule, because their sensitivities have the order of the "
+        "mask, which rollout can only equal"
     ),
 )
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
@@ -582,8 +594,8 @@ NEARLY_NONE = Threshold(0.05)  # a fraction of all heads
     ),
     nothing=("uniform attention: no head", {"without": 0.0}),
     null=(
-        "that there is nothing is what is claimed; sinks on text, beside it, show that the score "
-        "finds them"
+        "the claim is that there is no sink, and the sinks on text show that the score can "
+        "find them"
     ),
 )
 def repeated_tokens_have_no_sink(model: LanguageModel | None = None) -> Numbers:
@@ -769,7 +781,10 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
         lambda mass, heads: not heads or _ahead(mass, heads) or _ahead(heads, mass),
     ),
     nothing=("a token like any other", lambda control: {"late": control}),
-    null="texts flat at their means: what is so on average is then so in each",
+    null=(
+        "if every text is set to the mean over the texts, then a result that holds on "
+        "average holds in each text"
+    ),
 )
 def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     """Measure how much farther a change spreads if attention to a token is knocked out.
@@ -829,7 +844,10 @@ FIVE = Threshold(5)  # as a multiple of the control
         lambda late, control: min(late) > BREAKS and min(late) > FIVE * max(control),
     ),
     nothing=("a token like any other", lambda control: {"late": control, "early": control}),
-    null="hidden late and from the start exchanged: one of the two still costs less than asked",
+    null=(
+        "if we swap hiding late and hiding from the start, one of the two still "
+        "raises the loss by less than the threshold"
+    ),
 )
 def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Numbers:
     """Measure how much the loss rises if attention to the first token is knocked out.

@@ -190,7 +190,7 @@ TENFOLD = Threshold(10)
         "a distance that stays",
         {"left": dict.fromkeys(("NoPE", "RoPE", "ALiBi", "APE"), 1.0)},
     ),
-    null="the four encodings exchanged are the same four",
+    null="if we swap the four encodings, they are still the same four",
 )
 @rule(
     "encodings_collapse_alike",
@@ -205,7 +205,7 @@ TENFOLD = Threshold(10)
         "four encodings that are one",
         {"left": dict.fromkeys(("NoPE", "RoPE", "ALiBi", "APE"), 0.5)},
     ),
-    null="that they are alike is what is claimed",
+    null="the claim is that the encodings are alike",
 )
 def encodings() -> Numbers:
     """Measure how much of a distance remains at n = 10,000 tokens, for each position encoding.
@@ -263,7 +263,10 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # fracti
     ),
     able=("the model's hidden states stay within the range of fp16", lambda inside: inside),
     nothing=("two types that are one", lambda bf16: {"fp16": bf16}),
-    null="flat at their means the two types still differ: the part compares their levels",
+    null=(
+        "if each format is set to its mean, the two formats still differ, because the weaker "
+        "condition compares their levels"
+    ),
 )
 @rule(
     "direction_of_rounding_decides",
@@ -411,8 +414,8 @@ def prompts_can_be_recovered() -> Numbers:
         },
     ),
     null=(
-        "varied tokens keep their distance without a window, too: "
-        "half of the cases is no correction"
+        "varied tokens keep their distance without a window, too, and half of the cases are "
+        "not enough for a correction"
     ),
 )
 def window_stops_collapse() -> Numbers:
@@ -504,7 +507,7 @@ def _distance(
         "a distance that stays",
         lambda distances: {"distances": [distances[0]] * len(distances)},
     ),
-    null="random weights hold: what averages collapses, and nothing need be learned",
+    null="random weights meet the rule, because averages collapse without any training",
 )
 def one_more(
     model: LanguageModel | None = None, lengths: Sequence[int] = (), prompt: str = ""
@@ -551,7 +554,10 @@ def _varied(model: LanguageModel | None) -> torch.Tensor:
         lambda varied, ones: varied > TWICE * ones,
     ),
     nothing=("ones for varied digits", lambda ones, alone: {"varied": ones, "ends": [alone]}),
-    null="ones end nearer with random weights, too, and runs of ones in another order",
+    null=(
+        "with random weights, too, the distance is smaller for ones, and also if the runs of "
+        "ones are in another order"
+    ),
 )
 def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Numbers:
     """Measure how far a repeated digit moves the last state, for random digits and for ones."""
@@ -583,7 +589,7 @@ ERRORS = Threshold(2)  # in standard errors
         lambda steps, seeds: beyond(steps, freedom=seeds - 1),
     ),
     nothing=("no trend", {"steps": [0.0] * 6}),
-    null="with random weights each step falls",
+    null="with random weights the distance falls in each step",
 )
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
     """Measure whether the distance falls with the length if the digits vary.
@@ -660,7 +666,7 @@ MOST, FEW = Threshold(0.9), Threshold(0.5)  # fractions of the runs
         "merging that changes nothing: half of the runs",
         lambda wins, runs: {"wins": [runs / 2] * len(wins)},
     ),
-    null="random weights hold: longer tokens are the tokenizer's doing",
+    null="random weights meet the rule, because the tokenizer makes the longer tokens",
 )
 def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
     """Count how often one more letter moves the last state more if the tokenizer merges letters."""

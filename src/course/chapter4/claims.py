@@ -235,7 +235,7 @@ def separators_help_in_training() -> Numbers:
         lambda best, constant: best > Threshold(constant),
     ),
     nothing=("bases that all give one accuracy", {"p": 1.0}),
-    null="that nothing shows is what is claimed; so it needs accuracies that could show it",
+    null="the claim is that no rule is visible, so it needs accuracies that could show one",
 )
 def base_has_no_rule() -> Numbers:
     """Measure the rank correlation between the talk's accuracy and the base of RoPE."""
@@ -587,7 +587,7 @@ HARD_TO, EASY_TO = Threshold(0.5), Threshold(0.9)
         lambda learned: [share > EASY_TO for share in learned],
     ),
     nothing=("one answer of 17 for all", lambda learned: {"learned": [1 / 17] * len(learned)}),
-    null="a network that learned nothing is what is claimed",
+    null="the claim is that a network learns nothing",
 )
 def counting_is_hard_to_learn() -> Numbers:
     """Measure the accuracy of counting at the trained lengths, for each position encoding."""

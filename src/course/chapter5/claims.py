@@ -118,7 +118,7 @@ MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # fractions of the head
         lambda share, blank: {"share": dict.fromkeys(share, blank)},
     ),
     null=(
-        "prose, shuffled keys and random tokens are cases that all agree, so exchanging them "
+        "prose, shuffled keys and random tokens are cases that all agree, so swapping them "
         "changes nothing"
     ),
 )
@@ -463,8 +463,8 @@ def _least(quarters: pd.DataFrame) -> bool:
         lambda quarters: {"quarters": quarters * 0 + quarters.mean().mean()},
     ),
     null=(
-        "with random weights no quarter costs anything; of such a model the report says that it "
-        "cannot decide"
+        "with random weights no quarter raises the loss, and the report says that such a "
+        "model cannot decide"
     ),
 )
 def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) -> Numbers:
@@ -495,7 +495,10 @@ def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) ->
         ),
     ),
     nothing=("as many other heads", lambda control: {"inside": control}),
-    null="each threshold is asked alone, so that their order and their mean play no part",
+    null=(
+        "the rule tests each threshold by itself, so the order and the mean of the "
+        "thresholds do not matter"
+    ),
 )
 def silenced_quarters(
     model: LanguageModel | None = None, where: Sequence[str] = ("outside",)
@@ -619,7 +622,10 @@ APART_BY = Threshold(1)  # twice the error, divided by the distance from the thr
         "heads like any other, of no rank",
         {"slashes": 0.2, "others": 0.2, "blank": {"own": 0.2}, "error": 0.0},
     ),
-    null="scales exchanged: random weights of one of them are as concentrated",
+    null=(
+        "if we swap the scales of the weights, random weights of one scale are as "
+        "concentrated as trained weights"
+    ),
 )
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     """Measure how concentrated queries and keys are in slash heads, and in two controls.
@@ -825,7 +831,7 @@ def positions_alleviate() -> Numbers:
         lambda strong, none: min(strong) > LEARNED and none < NOT_LEARNED,
     ),
     nothing=("no positions", lambda none: {"unseen": [none] * 3, "strong": [none] * 3}),
-    null="runs with a stronger vector, in the place of the others, reach it too",
+    null="runs with a stronger vector, instead of the others, exceed the threshold, too",
     dealt={"slash_emergence": ("spectrum", "offset", "base")},
 )
 def trained_slashes_generalise() -> Numbers:

@@ -40,8 +40,8 @@ CORRELATED = 0.9
     ),
     nothing=("a subtraction that changes nothing", {"gains": {0.0: 1.0, CORRELATED: 1.0}}),
     null=(
-        "each gain belongs to its correlation: the mean, or another's, is led by noise that "
-        "agrees wholly"
+        "each gain belongs to its correlation, and the mean gain (or the gain of another "
+        "correlation) is large because of noise that agrees completely"
     ),
 )
 def subtraction_cancels_noise() -> Numbers:
@@ -140,7 +140,7 @@ FAR_BELOW, FAR_ABOVE = Threshold(0.25), Threshold(4)
         lambda ratios: [ratio > FAR_ABOVE or ratio < FAR_BELOW for ratio in ratios],
     ),
     nothing=("gradients of one size", {"ratios": [1.0] * 8}),
-    null="that nothing changes is what is claimed",
+    null="the claim is that nothing changes",
 )
 def gradients() -> Numbers:
     """Measure the gradient of W_Q in a Differential Transformer relative to that in a Transformer.
@@ -210,7 +210,7 @@ def negative_attention_reaches_further() -> Numbers:
         lambda peaks: peaks[2.0][1] >= Threshold(peaks[2.0][0]),
     ),
     nothing=("plain softmax, which fades", {"peaks": {0.5: [0.01, 1e-5], 2.0: [0.07, 7e-5]}}),
-    null="a weight that is the same at both lengths is kept, by definition",
+    null="a weight that is the same at both lengths is kept by definition",
 )
 def scalable_softmax_keeps_the_peak() -> Numbers:
     """Measure one key's attention weight among 100 keys and among 100,000 keys, for two leads.

@@ -72,7 +72,7 @@ applies each rule to the measured numbers after they were made flat, shuffled or
 their groups were swapped, and after one case was removed. `dealt` names the label of a committed
 table that is shuffled among its runs before the claim is measured again. `nothing` adds a control
 that only you can know, such as an untrained network, random labels, equal weights or a coin. No
-control may hold, unless `null` says why it may ("that nothing changes is what is claimed"). For
+control may hold, unless `null` says why it may ("the claim is that nothing changes"). For
 claims about a language model, `python -m course.runs twins` measures a network with random weights
 (data/twins.csv).
 
