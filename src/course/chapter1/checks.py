@@ -49,7 +49,10 @@ def heard(answer: Any) -> Right:
 
 @exercise
 def least_width(answer: Any) -> Right:
-    """Check a function that computes the smallest width in Eq. 5 of Alon & Yahav (2021)."""
+    """Check a function for the smallest width that can store every order of a tree's leaves.
+
+    The width is that of Eq. 5 of Alon & Yahav (2021).
+    """
     return compare(
         "least_width", answer, gnn.minimum_width, picture=lambda: drawn(*figures.widths(answer))
     )
@@ -151,14 +154,14 @@ def slower(answer: Any) -> Right:
 
 @exercise
 def sensitivity(answer: Any) -> Right:
-    """Check a function for the spectral norm of a node's Jacobian with respect to another input."""
+    """Check a function for the spectral norm of a node's Jacobian, for any node's input."""
     return compare("sensitivity", answer, _sensitivity)
 
 
 def tanh_layers(layers: int, name: str) -> Callable[[Tensor], Tensor]:
-    """Return a graph network of `layers` tanh layers as a function, to test Jacobians on it.
+    """Return a function that applies `layers` tanh layers to a graph with 9 nodes.
 
-    The graph has 9 nodes and belongs to the family `name`.
+    The graph belongs to the family `name`. We use the function to test Jacobians.
     """
     matrix, weights = (
         graphs.adjacency(graphs.family(name, 9), "symmetric"),

@@ -34,7 +34,10 @@ FLOATS = Threshold(32)  # the largest number of 32-bit numbers that a state may 
     nothing=("the width of r = 2 for all", {"widths": [1] * 7}),
 )
 def width_bound() -> Numbers:
-    """Compute the smallest width of Eq. 5 of Alon & Yahav (2021) for the depths r = 2 to 8."""
+    """Compute the smallest width that can store every order of a tree's leaves.
+
+    The trees have the depths r = 2 to 8, and the width is that of Eq. 5 of Alon & Yahav (2021).
+    """
     return {"widths": [gnn.minimum_width(r) for r in range(2, 9)]}
 
 
@@ -50,10 +53,11 @@ SEVERAL = Threshold(1)  # the number of widths must be larger than this
     nothing=("pairs that a coin decides", {"pairs": {"better": [True, False]}, "widths": 2}),
 )
 def width_explains_failures() -> Numbers:
-    """Measure whether too small a width explains why networks fail on deep trees.
+    """Measure whether networks fail on deep trees because they are too narrow.
 
-    An easier question also needs a simpler function. So only runs at several widths can separate
-    the two explanations.
+    If a network fits an easier question, there are two explanations, because an easier question
+    needs a smaller width and also a simpler function. Only runs at several widths can separate the
+    two explanations.
     """
     reported = measures.reported()
     return compared(key="everywhere") | {
@@ -149,8 +153,8 @@ def figure_3_comes_again() -> Numbers:
 
     Returns:
         `gaps`: our accuracy minus the paper's, or NaN for a case that we did not run.
-        `cut`: the cases that we did not run or stopped below the paper's value, so that the gap
-            might still become smaller.
+        `cut`: the cases that we did not run, and those that we stopped below the paper's value.
+            With more epochs, their gap might become smaller.
         `best`: our best accuracies by network.
         `numbers`: the paper's accuracy and ours, or `None` for a case that we did not run.
     """
@@ -290,7 +294,7 @@ UNSEEN = Threshold(0.9)  # the fraction of unseen examples that are answered cor
     dealt={"stars": ("kind",)},
 )
 def two_hops_are_faster_where_leaves_are_read() -> Numbers:
-    """Measure how many epochs a network needs until no error, for leaves two and three hops away.
+    """Measure after how many epochs a network makes no error, for leaves two and three hops away.
 
     A run that used up its budget counts as infinity. The networks differ in their hops, in their
     layers and in how they merge leaves, so we can see which of the three differences matters.
@@ -395,9 +399,9 @@ HERE = Threshold(1 / 18)
     nothing=("the equal share of 63 nodes", {"found": {"row": 1 / 63, "symmetric": 1 / 63}}),
 )
 def tree_closed_form() -> Numbers:
-    """Compute an entry of the power of a tree's adjacency matrix for each normalisation.
+    """Compute one entry of a power of a tree's adjacency matrix, for each normalisation.
 
-    The entry links the root to a node at depth 3, with and without self-loops.
+    The entry links the root to a node at depth 3. The tree has self-loops or no self-loops.
     """
     tree, node, depth = nx.balanced_tree(2, 5), 7, 3
     kinds = itertools.product(("row", "symmetric"), (False, True))
@@ -429,7 +433,7 @@ OVER_ALL = Threshold(0.5)  # a threshold for a rank correlation
     nothing=("no correlation", {"z": [0.0] * 8, "by_depth": [0.0] * 4}),
 )
 def squashed_at_high_commute_time() -> Numbers:
-    """Correlate commute time with sensitivity, over all pairs of nodes and at equal distance.
+    """Correlate commute time with sensitivity, over all pairs and over pairs at equal distance.
 
     Over all pairs, the number of hops would explain the correlation, too. Pairs at equal distance
     show whether the commute time explains more than the number of hops.
@@ -557,7 +561,7 @@ def wider() -> Numbers:
     ),
 )
 def depth_does_not_help() -> Numbers:
-    """Measure the factor by which four times as many layers change the Jacobians.
+    """Measure by which factor the Jacobians change if a network has four times as many layers.
 
     The networks have a self-weight or a skip connection.
     """
@@ -611,7 +615,10 @@ GROWS = Threshold(1.5)  # the growth factor per layer
     ),
 )
 def field_grows_exponentially() -> Numbers:
-    """Count the nodes and the walks that reach a node of a path and of a tree in 0 to 6 layers."""
+    """Count the nodes and the walks that reach one node in 0 to 6 layers.
+
+    We count them on a path and on a tree.
+    """
     path, tree = (nx.path_graph(129), 64, 6), (nx.balanced_tree(2, 6), 0, 6)
     return {
         "nodes": {"path": bounds.receptive_field(*path), "tree": bounds.receptive_field(*tree)},
@@ -670,8 +677,9 @@ def four_edges(method: str) -> Numbers:
         method: "SDRF", "FoSR" or "GTR".
 
     Returns:
-        The gains, the lead over random edges in standard errors (`z`), and the numbers of cases in
-            which the method is significantly ahead and behind.
+        The gains, the lead over random edges in standard errors (`z`), and the number of cases in
+            which the method is significantly better than random edges and the number in which it is
+            significantly worse.
     """
     rows = _gains().xs(method, level="method")
     z = rows["ahead"] / rows["s.e."]

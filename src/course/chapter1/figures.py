@@ -89,7 +89,7 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
 
 
 def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
-    """Draw the smallest width in Eq. 5 as `least` computes it, next to the paper's Figure 4.
+    """Draw the smallest width that `least` computes, next to Figure 4 of Alon & Yahav (2021).
 
     One curve is for numbers of 32 bits, and one is for numbers of 1 bit.
     """
@@ -183,7 +183,9 @@ STARS = {  # hops and layers of the runs that `stars` draws, and how their leave
 
 
 def stars() -> tuple[Axes, str]:
-    """Draw the epochs until no error while we change hops, layers and merging one at a time.
+    """Draw after how many epochs a network makes no error, for each of three changes.
+
+    We change one thing at a time: the hops, the layers or the merging.
 
     All runs have all examples of eight leaves.
     """

@@ -179,12 +179,13 @@ def rewiring_gains(
 ) -> pd.DataFrame:
     """Return the factor by which a method's new edges increase the Jacobian of distant pairs.
 
-    We average over all pairs that are more than half the diameter apart before rewiring. The
-    network has `times` as many layers as this diameter.
+    We average over all pairs that are more than half the diameter apart before rewiring. The number
+    of layers is `times` times this diameter.
 
     Returns:
-        One row per seed of the weights and one column per method. "random" is the control, the mean
-            over `draws` draws of random edges, which are new for every seed.
+        One row per seed of the weights and one column per method. The column "random" is the
+            control. It has the mean over `draws` draws of random edges, and every seed has new
+            draws.
     """
     layers, far = times * nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
     wired = {name: rewiring.rewire(graph, method, edges) for name, method in METHODS.items()}
@@ -242,8 +243,8 @@ def gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[st
 def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
     """Read the committed results of `predictors` for every example graph.
 
-    There is one row per graph and number of diameters. The networks have a self-weight, or a skip
-    connection with `skip`.
+    There is one row per graph and number of diameters. If `skip` is true, the networks have skip
+    connections. Otherwise they have a self-weight.
     """
     table = data.table("ranks_by_depth")
     return table[table["skip"] == skip].set_index(["graph", "times"])
@@ -275,7 +276,7 @@ def bits_a_number() -> pd.DataFrame:
 
     Returns:
         `width`: the smallest width.
-        `orders`: log2 (2^r)! divided by the width.
+        `orders`: log2((2^r)!) divided by the width.
         `Eq. 5`: log2 of `gnn.orderings` divided by the width.
         `leaves`: 2^r divided by the width, a control that counts no orders.
     """
@@ -356,8 +357,8 @@ def fit_few(
             "chain" of `length` edges.
         whole_orders: take all questions about as few orders of the leaves as possible, instead of
             examples at random.
-        permuted: give each example the label of another example, so that no leaf has to be read.
-            This control shows whether the network memorises its examples.
+        permuted: give each example the label of another example. Then the label does not depend on
+            the right leaf, so this control shows whether the network memorises its examples.
 
     >>> fit_few("tree", 2, 4)["best_train_accuracy"]
     1.0
@@ -433,8 +434,8 @@ def independent() -> pd.DataFrame:
 def runs() -> pd.DataFrame:
     """Return all training runs on Tree-NeighborsMatch in the course's data, one row per run.
 
-    Budgets are in epochs, and `learning_curve` reads the column `curve`. If a network has no such
-    run yet, we use a run of one minute without a curve instead.
+    Budgets are in epochs, and `learning_curve` reads the column `curve`. If a network has no run
+    with a curve yet, we use a run of one minute without a curve.
     """
     tables = [data.table("tree_neighbors_match_runs"), data.table("tree_neighbors_match_one_leaf")]
     timed = data.table("tree_neighbors_match_measured")
@@ -482,7 +483,7 @@ def learning_curve(run: pd.Series) -> pd.Series:
 
 
 def reached(run: pd.Series, epochs: int) -> float:
-    """Return the mean training accuracy of the last complete block of ten epochs by epoch `epochs`.
+    """Return the mean training accuracy of the last ten-epoch block that ends by epoch `epochs`.
 
     The result is 1 if the run had an epoch without an error by then. A run without a curve counts
     with its best epoch, which favours this run.

@@ -287,7 +287,7 @@ def other_graphs() -> Numbers:
     """Measure how much better resistance ranks pairs of nodes than hops do, on other graphs.
 
     Returns:
-        `z`: the difference of the two rank correlations in standard errors, which are over four
+        `z`: the difference of the two rank correlations, divided by its standard error over four
             draws of the weights.
         `lead`: the difference itself, by number of diameters and graph.
     """
@@ -355,7 +355,7 @@ def gaussian_weights() -> Numbers:
     ),
 )
 def with_norms() -> Numbers:
-    """Measure how four times as many layers change the Jacobians of networks with norms.
+    """Measure how the Jacobians of networks with norm layers change with four times the layers.
 
     The networks have D and 4 D layers, where D is the diameter of the graph. We return factors for
     a node's own Jacobian and for the far one, keyed by graph.

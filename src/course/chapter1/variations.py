@@ -178,8 +178,8 @@ def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
 def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) -> pd.DataFrame:
     """Measure sensitivities at the ends of the longest path, in networks with norms.
 
-    The function does the same as `measures.ends`, with layers H + relu(A norm(H) W). There are
-    `times` as many layers as the diameter.
+    The function does the same as `measures.ends`, with layers H + relu(A norm(H) W). The number of
+    layers is `times` times the diameter.
     """
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
@@ -201,7 +201,7 @@ def trained_ranks(
 ) -> dict[str, float]:
     """Train a GCN to average all inputs at each node, and correlate its Jacobian with distances.
 
-    The task depends equally on all other nodes, however far away they are. The network has `times`
+    The right answer depends equally on all other nodes, near and distant. The network has `times`
     times D layers H + relu(A H W), where D is the diameter, and a linear map before and after them.
     Adam makes `steps` steps on 32 draws of the inputs.
 

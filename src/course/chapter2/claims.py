@@ -118,7 +118,7 @@ def _apart(row: tuple) -> bool:
 def two_kinds_of_squashing() -> Numbers:
     """Measure the weakest influence in a tree and in causal attention as layers are added.
 
-    We do so for three fractions of a state that a layer keeps.
+    Each layer keeps a fraction of a state, and we try three such fractions.
     """
     rows = []
     for kept in (0.5, measures.mean_share(), 0.95):
@@ -143,10 +143,11 @@ def two_kinds_of_squashing() -> Numbers:
 )
 @cache
 def shares_of_the_bound() -> Numbers:
-    """Measure how close the Jacobians of random decoders come to the theorem's bound.
+    """Measure how close the Jacobians of random decoders come to the bound of Theorem B.5.
 
     Returns:
-        For each kind of decoder, the largest ratio of the Jacobian to the bound in each decoder.
+        For each kind of decoder, one number per decoder, which is the largest ratio of the Jacobian
+            to the bound.
     """
 
     def shares(column: str, scaled: bool = False) -> list[float]:
@@ -173,7 +174,7 @@ def shares_of_the_bound() -> Numbers:
     ),
 )
 def printed_constant_bounds() -> Numbers:
-    """Compare the printed bound and the proved bound with an exact Jacobian.
+    """Compare an exact Jacobian with the bound as printed and with the bound as proved.
 
     The MLP is the identity, and all norms and slopes are 1. In this case the theorem's decoder is
     v' = 2 (A v + v), and its Jacobian has a closed form.
@@ -318,7 +319,8 @@ def _recency(middle: dict, late: dict) -> bool:
 def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Numbers:
     """Measure the sensitivity to the first, middle and last tokens, relative to the mean.
 
-    The ranges of tokens are 1, 9 to 32, 33 to 40 and 41 to 47. The mean is over all tokens.
+    The four ranges are token 1, tokens 9 to 32, tokens 33 to 40 and tokens 41 to 47. The mean is
+    over all tokens.
 
     Returns:
         For each of these ranges and each network, one value per text.
@@ -567,7 +569,8 @@ MOST, SOME = Threshold(0.5), Threshold(0.2)  # fractions of all heads
 def first_token_is_a_sink(model: LanguageModel | None = None) -> Numbers:
     """Measure the fraction of heads with an attention sink at the first token of natural text.
 
-    The result also has the fraction without a first token, and the number that the paper reports.
+    The result also has the fraction for texts without the model's opening token, and the number
+    that the paper reports.
     """
     table = _sinks(model).loc["natural"]
     share = float(table["sink heads"]["yes"])
@@ -695,7 +698,7 @@ def massive_activations_draw_the_attention() -> Numbers:
 
     Returns:
         For each way of clamping, the fraction that remains in each text. `plain` is the mean score
-            without clamping, and `loss` is the mean loss above that without clamping, in nats.
+            without clamping. `loss` is the mean loss minus the mean loss without clamping, in nats.
     """
     table = data.table("clamped_smollm2").set_index(["change", "text"])
     ratio = table["sink"].div(table.loc["nothing", "sink"], level="text")
@@ -793,11 +796,11 @@ def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     averaged over later tokens.
 
     Returns:
-        For each kind of knockout, the ratio to the text without a knockout, text by text. For the
-            embedded model, parts of the sink are also removed: "mass" is the attention to the first
-            token, "value" its value, and "heads" are random heads. We ablate so many heads that the
-            loss equals the loss with "mass". A text is left out of these three lists if ablating
-            half of the heads costs less than "mass".
+        For each kind of knockout, one ratio per text, which is the spread divided by the spread
+            without a knockout. For the embedded model, parts of the sink are also removed: "mass"
+            is the attention to the first token, "value" its value, and "heads" are random heads. We
+            ablate so many heads that the loss equals the loss with "mass". A text is left out of
+            these three lists if ablating half of the heads raises the loss less than "mass" does.
     """
     found, kept = hiding(model), measures.mean_share()
     spread = {

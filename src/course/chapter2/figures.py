@@ -268,9 +268,10 @@ def sensitivities(
 
 
 def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw each token's fraction of the sensitivity before and after training, times the length.
+    """Draw each token's fraction of the total sensitivity, before and after training.
 
-    The lines are means over the texts, and the bands are ranges over the texts.
+    The fractions are multiplied by the length. The lines are means over the texts, and the bands
+    are ranges over the texts.
     """
     ax = style.axes("", "token", "fraction of the sensitivity × n", log="y", height=4.4)
     means = {}
@@ -302,7 +303,7 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
 
 
 def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> tuple[Axes, str]:
-    """Draw how much the later loss rises if attention to the first token is knocked out.
+    """Draw how much the loss of later tokens rises if attention to the first token is knocked out.
 
     The x axis is the first position whose attention is knocked out. There is one line per text, and
     a line for the mean of `untrained`.

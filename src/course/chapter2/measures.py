@@ -94,7 +94,9 @@ def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
 
 
 def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
-    """Compare five graphs with chapter 1's measures, each for the node with the worst value.
+    """Compare five graphs by the measures of chapter 1.
+
+    For each measure we take the node with the worst value.
 
     Directed edges count as directed if the measure allows it.
 
@@ -387,7 +389,7 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
 def sink_table(
     model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)
 ) -> pd.DataFrame:
-    """Return which fractions of heads attend to the first token, to their own token or one back.
+    """Return the fractions of heads that attend to the first, the same or the previous token.
 
     A head counts if its score is above `HEAD_SCORE_THRESHOLD`.
 
@@ -496,9 +498,10 @@ def hiding(
 def influences(
     model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.5
 ) -> dict[str, Float[Tensor, " n"]]:
-    """Compute cheap measures of influence on the last token that people use instead of a Jacobian.
+    """Compute measures of each token's influence on the last token that need no Jacobian.
 
-    All measures come from one forward pass, and each has one number per token.
+    People use these cheap measures instead of a Jacobian. All of them come from one forward pass,
+    and each has one number per token.
 
     Args:
         kept: the fraction of its state that a token keeps in a layer.
@@ -909,8 +912,8 @@ def brake_table() -> pd.DataFrame:
     """Return the loss and the spread after each change to the sink, relative to no change.
 
     There is one row per change and text. The rows of "heads" and `MORE_OFF` are means over their
-    random draws. The rows "at equal loss" have the spread when random heads are ablated until the
-    loss is that of "mass", interpolated between the fractions that were tried.
+    random draws. For the rows "at equal loss", random heads are ablated until the loss equals the
+    loss with "mass". Their spread is interpolated between the fractions of heads that were tried.
 
     Returns:
         `loss`: the loss minus the loss with no change, in nats.
@@ -958,11 +961,11 @@ def mean_share() -> float:
 
 @functools.cache
 def fitted_share() -> float:
-    """Return the kept fraction ρ with which the model fits the untrained Jacobian norms best.
+    """Return the kept fraction ρ with which uniform attention fits the untrained norms best.
 
-    The result is the median of `share_kept` over the texts. It is not the fraction that a layer
-    really keeps. Contributions that differ from layer to layer add in quadrature, and the fit
-    assumes that they add directly.
+    The norms are those of the untrained network's Jacobians, and the result is the median of
+    `share_kept` over the texts. It is not the fraction that a layer really keeps. Contributions
+    that differ from layer to layer add in quadrature, and the fit assumes that they add directly.
     """
     rows = [profile_of(data.table("sensitivity_smollm2"), text, "seed 0") for text in NAMES]
     return statistics.median(share_kept(row, LAYERS_READ)[0] for row in rows)

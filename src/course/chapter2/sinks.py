@@ -133,12 +133,13 @@ def sequences(shared: float, width: int, length: int, seed: int) -> Float[Tensor
 
 
 def cost(pattern: str, shared: float, width: int, length: int, seed: int) -> dict[str, float]:
-    """Find the smallest norm of a query-key matrix M with which a head shows a pattern.
+    """Find how small a query-key matrix M can be if its head shows an attention pattern.
 
-    The logit is x_i M x_j / √d. For several values of a penalty, we minimise the mean negative log
-    weight of the wanted token (the first token, or the token itself) plus the penalty times |M|²,
-    which is convex. We read the norm at the penalty for which the wanted token's mean weight is
-    `WEIGHT`. The mean is over all rows except the first.
+    The logit is x_i M x_j / √d. For several values of a penalty, we minimise a sum of two terms,
+    which is convex in M. The first term is the mean negative log weight of the wanted token, which
+    is the first token or the token itself. The second term is the penalty times |M|². We read the
+    norm at the penalty for which the wanted token's mean weight is `WEIGHT`. The mean is over all
+    rows except the first.
 
     Returns:
         norm: the Frobenius norm of M, or `None` if no penalty reaches the weight

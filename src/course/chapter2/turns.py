@@ -49,10 +49,10 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
     ),
 )
 def other_scales() -> Numbers:
-    """Measure the kept fraction and the weakest influence at other scales of random weights.
+    """Measure the kept fraction of a state and the weakest influence, with other random weights.
 
-    The influence is that of the weakest of 31 nodes, measured as an average and with squares (see
-    `measures.averaged`).
+    The weights have other scales. The influence is that of the weakest of 31 nodes, measured as an
+    average and with squares (see `measures.averaged`).
     """
     ways, rows = measures.connections(31), {}
     for scale, name in (
@@ -313,7 +313,7 @@ def _deeper(column: str) -> list[float]:
     ),
 )
 def other_sizes() -> Numbers:
-    """Measure the largest ratio of the Jacobian to the printed bound in each set-up.
+    """Measure the largest ratio of the Jacobian to the printed bound, for decoders of other sizes.
 
     Returns:
         `over`: this ratio, keyed by set-up.
@@ -497,7 +497,7 @@ def a_new_matrix_each_layer() -> Numbers:
 
     Returns:
         `first`: for each run, the first token's weight after all layers.
-        `over`: for each run and layer, the largest ratio of a later token's weight and the product
+        `over`: for each run and layer, the largest ratio of a later token's weight to the product
             of the factors that the claim allows.
     """
     first, over = [], []
@@ -560,7 +560,7 @@ def sink_heads_only() -> Numbers:
     """Measure the size of the first token's value in the sink heads of each text.
 
     Returns:
-        `middle`: the median ratio of the norm of this value and the mean norm of the other values.
+        `middle`: the median of the norm of this value divided by the mean norm of the other values.
         `small`: the fraction of ratios below one half.
     """
     model, middle, small = models.default(), [], []

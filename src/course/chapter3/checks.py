@@ -72,9 +72,10 @@ def slope(answer: Any) -> Right:
 
 @exercise
 def first_zero(answer: Any) -> Right:
-    """Check a function for the length from which the distance is exactly zero.
+    """Check a function for the length from which one more token does not move the last state.
 
-    The layers have windows, and the sequence is a first token followed by equal tokens.
+    From this length on, the distance between the two states is exactly zero. The layers have
+    windows, and the sequence is a first token followed by equal tokens.
     """
     compare("first_zero", answer, _first_zero)
     few, one, other = (run(f"first_zero({w})", answer, w) for w in ([16, 1], [8, 2, 5], [2, 5, 8]))
@@ -197,9 +198,9 @@ def _collision(
 
 @exercise
 def stays_nearest(answer: Any) -> Right:
-    """Check a function that computes how often a prompt with an error stays nearest to itself.
+    """Check a function for how often a state with an error is nearest to its own exact state.
 
-    The prompts are on a straight line.
+    The exact states of the prompts lie on a straight line.
     """
     return compare(
         "stays_nearest",
@@ -215,7 +216,7 @@ def _stays_nearest(length: float, share: float) -> float:
 
 @exercise
 def kernel(answer: Any) -> Right:
-    """Check a function for bounded logits that depend on distance and keep an output moving.
+    """Check a function that returns bounded attention logits, one for each distance.
 
     With these logits, one more token must always change the head's output by at least 1.
     """

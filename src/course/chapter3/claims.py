@@ -84,7 +84,7 @@ LOW, HIGH = Threshold(0.9), Threshold(1.1)  # as fractions of the limit
 def early_noise_is_forgotten() -> Numbers:
     """Measure how the total variation from noise on the first tokens falls with the length.
 
-    The result compares it with its limit.
+    We also compare this total variation with its limit.
     """
     lengths, limit = [50, 200, 350, 500, 10_000], constructions.perturbation_limit()
     variation = constructions.perturbed_total_variation(lengths).mean(0)
@@ -137,7 +137,10 @@ STILL = Threshold(0.1)
     nothing=("equal rows", {"last": [0.0, 0.0]}),
 )
 def proof_is_rough() -> Numbers:
-    """Measure how much the last logits of two rows differ, before and after one more token."""
+    """Measure how much the last entries of two rows of logits differ.
+
+    The second row has one token more than the first row.
+    """
     rows = [3 * torch.exp(-torch.arange(n, -1, -1, dtype=torch.float64) / 10) for n in (10, 10_000)]
     return {
         "last": [float((row[1:] - row[:-1])[-1].abs()) for row in rows]
@@ -208,7 +211,7 @@ TENFOLD = Threshold(10)
     null="the claim is that the encodings are alike",
 )
 def encodings() -> Numbers:
-    """Measure how much of a distance remains at n = 10,000 tokens, for each position encoding.
+    """Measure which fraction of a distance remains at 10,000 tokens, for each position encoding.
 
     The distance is how far one repeated token moves a layer's output. For ALiBi with equal content,
     the result also has the distance itself at n = 1,000 and 10,000.
@@ -295,7 +298,7 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # fracti
     ),
 )
 def telling_apart(model: LanguageModel | None = None) -> Numbers:
-    """Measure how often a prompt with rounding errors is still nearest to its own exact state.
+    """Measure how often a hidden state with rounding errors is nearest to its own exact state.
 
     Returns:
         `bf16`, `fp16`: the fraction of prompts that are nearer to their own state than to the next
@@ -303,8 +306,8 @@ def telling_apart(model: LanguageModel | None = None) -> Numbers:
         `nearest`: the fraction of prompts to which their own state is nearest among all states, in
             the longest band in bf16, keyed by the kind of error. `nearest_fp16` is the same for the
             errors of fp16.
-        `share`: the fraction of the error's squared length along the difference to the next prompt,
-            in the same band and keyed in the same way.
+        `share`: the fraction of the error's squared length that lies along the difference to the
+            next prompt, in the same band and keyed in the same way.
         `low`, `high`, `sure`: the first and the last length of the longest band, and the last
             length of the second band.
         `inside`: whether all states are finite in fp16.
@@ -469,7 +472,10 @@ FIVEFOLD = Threshold(5)
     nothing=("a distance that stays", {"falls": [1.0, 1.0]}),
 )
 def separators_do_not_follow() -> Numbers:
-    """Measure the factor by which the distance falls with the length if there are commas."""
+    """Measure by which factor the distance between last states falls if there are commas.
+
+    It falls with the length of the sequence.
+    """
     curves = measures.separator_curves()
     return {"falls": [1 / _left(curves[f"commas, n to n + {step}"]) for step in (1, 3)]}
 
@@ -592,9 +598,9 @@ ERRORS = Threshold(2)  # in standard errors
     null="with random weights the distance falls in each step",
 )
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
-    """Measure whether the distance falls with the length if the digits vary.
+    """Measure whether the distance between last states falls with the length if digits vary.
 
-    The trend is measured from n = 22 on, because shorter sequences have only just begun.
+    The trend is measured from n = 22 on, because shorter sequences are too close to the beginning.
 
     Returns:
         `means`: the mean distance, keyed by length.
@@ -669,7 +675,7 @@ MOST, FEW = Threshold(0.9), Threshold(0.5)  # fractions of the runs
     null="random weights meet the rule, because the tokenizer makes the longer tokens",
 )
 def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
-    """Count how often one more letter moves the last state more if the tokenizer merges letters."""
+    """Count how often one more letter moves the last state more with merged than single letters."""
     table = measures.merging(model or models.default())
     more = table[["one letter more", "one token more"]].gt(
         table["one letter more, unmerged"], axis=0

@@ -74,9 +74,9 @@ PERIODIC = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(
 
 
 def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
-    """Draw a head's attention and the signs of its values by distance, before and after one token.
+    """Draw a head's attention and the signs of its values, before and after one more token.
 
-    The values are `PERIODIC`.
+    The x axis is the distance, and the values are `PERIODIC`.
     """
     weights = logits[: len(PERIODIC)].softmax(0)[:near]
     shown = {
@@ -183,7 +183,7 @@ def told_apart(
     kind: str,
     what: str,
 ) -> tuple[Axes, str]:
-    """Plot how often a prompt with rounding errors remains nearest to its own exact state.
+    """Plot how often a state with rounding errors remains nearest to its own exact state.
 
     Other errors of the same size are drawn for comparison. Filled markers are measured here. For
     the embedded model, open markers come from the table of longer sequences.
@@ -254,9 +254,9 @@ def told_apart(
 def nearest_by_error(
     right: Callable[[float, float], float] = measures.right_of_two, column: str = "pair"
 ) -> tuple[Axes, str]:
-    """Plot how often a prompt with an error remains nearest to its own state, for each error size.
+    """Plot how often a state with an error is nearest to its exact state, for each error size.
 
-    We draw the curve of a closed form with the measured bands of lengths.
+    We draw a closed form as a curve, and the measured bands of lengths as points.
 
     Args:
         right: the closed form. It takes the length of the error divided by the distance, and the

@@ -141,9 +141,9 @@ def matched(
 
     Returns:
         Three tensors. The first has the distance between each candidate's state and the state of
-            the prompt, as a fraction of the length of the latter, after each layer. The second says
-            which candidate is the right one. The third says whether a linear probe of the state,
-            fitted on the other tokens, names the right token.
+            the prompt, divided by the length of the prompt's state, after each layer. The second
+            says which candidate is the right one. The third says whether a linear probe of the
+            state, fitted on the other tokens, names the right token.
     """
     model, prose = models.default(), probe.encode(models.default(), data.prose())
     first, prompt, candidates = (
@@ -292,13 +292,13 @@ def replaced(
     matters.
 
     Args:
-        errors: "its own" keeps the errors. "of another prompt" takes the errors of the prompt that
-            is a sixteenth of all prompts further on. "with shuffled coordinates" applies one
-            permutation to the errors of all prompts, so that their sizes, the error of the
-            difference and what neighbours share stay the same. "isotropic" takes a random direction
-            for each prompt. "with signs flipped" flips half of the coordinates, the same ones for
-            all prompts. "its constant part" is only the mean error over all prompts, so this error
-            is shorter, and "without its constant part" is the rest.
+        errors: "its own" keeps the errors. "of another prompt" takes the errors of a later prompt,
+            which is one sixteenth of the number of prompts away. "with shuffled coordinates"
+            applies one permutation to the errors of all prompts, so that their sizes, the error of
+            the difference and what neighbours share stay the same. "isotropic" takes a random
+            direction for each prompt. "with signs flipped" flips half of the coordinates, the same
+            ones for all prompts. "its constant part" is only the mean error over all prompts, so
+            this error is shorter, and "without its constant part" is the rest.
         seed: the seed of the random choices.
     """
     require.choice("errors", errors, ERRORS + PARTS)
@@ -562,7 +562,10 @@ def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
 def prefix_distance(
     states: Float[Tensor, "n d"], lengths: Sequence[int], step: int = 1
 ) -> Float[Tensor, " lengths"]:
-    """Return the L1 distance between prefixes of n and n + step tokens, after the first token."""
+    """Return the L1 distance between the states of the prefixes of n and n + step tokens.
+
+    The first token is not counted.
+    """
     return torch.stack([(states[n + step] - states[n]).abs().sum() for n in lengths]).cpu().double()
 
 
@@ -646,7 +649,7 @@ def merging(
 
 
 def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
-    """Return for which lengths a model gives both right answers about one position.
+    """Return the lengths at which a model answers correctly for both digits at one position.
 
     The model must answer 0 if the digit at this position is a 0, and 1 if it is a 1.
     """
@@ -726,10 +729,11 @@ def copied(prompt: str) -> dict[str, float]:
 
 
 def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple[Tensor, Tensor]]]:
-    """Measure whether a model copies a digit with prompts that differ from the lab's.
+    """Measure whether a model copies a digit if we change the lab's prompt.
 
-    For example, they contain a hint. The prompts are `PROMPTS`, and the margins are those of
-    `collapse.copying_margins`. For the embedded model they come from the committed table.
+    One of the changed prompts contains a hint, for example. The prompts are `PROMPTS`, and the
+    margins are those of `collapse.copying_margins`. For the embedded model they come from the
+    committed table.
     """
     if model.name != models.DEFAULT:
         asked = compute.progress(PROMPTS, "copying prompts")
@@ -769,7 +773,7 @@ def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict
     """Measure how far one repeated token moves a random layer's output, for each encoding.
 
     The distances are those of Figures 8 and 10 of Barbero et al. (2024) at `LAYER_LENGTHS`, as
-    means over the seeds. The encodings are position encodings.
+    means over the seeds. An encoding is a position encoding.
     """
     setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}
     for name, choice in (READING | VARIANTS).items():

@@ -70,9 +70,9 @@ def other_tokens() -> Numbers:
     ),
 )
 def other_tokens_rounded() -> Numbers:
-    """Measure how often the nearest exact state is the prompt's own, for other repeated tokens.
+    """Measure how often a state with an error is nearest to its exact state, for other tokens.
 
-    The result has one list per kind of error, with one fraction per token.
+    The tokens are repeated. The result has one list per kind of error, with one fraction per token.
     """
     table = data.table("fourteen_tokens")
     return {
@@ -207,7 +207,7 @@ def other_decays() -> Numbers:
     ),
 )
 def other_rows() -> Numbers:
-    """Measure how much two rows of logits differ in their last entry, for other decays.
+    """Measure how much the last entries of two rows of logits differ, for other decays.
 
     The rows are those before and after one more token, at n = 10 and 10,000. A proof assumes that
     this difference vanishes.
@@ -357,7 +357,7 @@ def apart_at_other_widths() -> Numbers:
     ),
 )
 def other_tokens_in_fp16() -> Numbers:
-    """Measure how often n copies of a token are nearer to n than to n + 1, after rounding.
+    """Measure how often a rounded state of n copies is nearer to the exact state of n than n + 1.
 
     The result has one dictionary for bf16 and one for fp16, keyed by the token.
     """
@@ -513,9 +513,10 @@ def other_spacings() -> Numbers:
     ),
 )
 def more_draws() -> Numbers:
-    """Measure the distance of 202 digits relative to that of as many ones, for more random draws.
+    """Compare the distance after 202 random digits with the distance after 202 ones.
 
-    The digits are random ("varied"), or random with 50 ones at the end ("ends").
+    The distance is how far one repeated digit moves the last state. There are more draws than in
+    the claim. The digits are random ("varied"), or random with 50 ones at the end ("ends").
     """
     ones = torch.tensor(claims._distance(None, range(192, 213, 5))).median()
     varied = [

@@ -61,7 +61,7 @@ def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] 
 
 
 def right_of_two(names: Sequence[str], low: int, high: int) -> dict[str, dict[str, float]]:
-    """Return how often n copies of a token are nearer to n than to n + 1 after rounding.
+    """Return how often a rounded state of n copies is nearer to the exact state of n than n + 1.
 
     The result is keyed by format and token.
     """
@@ -89,7 +89,7 @@ def recovered_from_bf16(
     """Recover a prompt as `measures.matched` does, but from hidden states in bf16.
 
     Returns:
-        missed: for each layer, how many tokens have a wrong candidate as the nearest one in fp32
+        missed: for each layer, the number of tokens whose nearest candidate in fp32 is a wrong one
         own: the largest distance of a right candidate, as a fraction of the length of the state
         other: the smallest distance of a wrong candidate, as the same fraction
         candidates: the number of candidates

@@ -327,7 +327,10 @@ def _reach(bits: int, wide: float = 0.5) -> int:
 
 @exercise
 def codes(answer: Any) -> Right:
-    """Check a function for d + 1 unit vectors in d dimensions, as orthogonal as Welch allows."""
+    """Check a function for d + 1 unit vectors in d dimensions that are as orthogonal as possible.
+
+    Welch's bound says how small their largest inner product can be.
+    """
     for width in (1, 2, 3, 8, 63):
         call = f"codes({width})"
         vectors = tensor(call, run(call, answer, width))
@@ -359,7 +362,7 @@ FAR = 4000  # the largest count up to which we test a counter
 def counter(answer: Any, n: Any) -> Right:
     """Check the weights of one head and a readout that count ones among zeros.
 
-    The check also finds how far they count in bf16.
+    The check also finds up to which number they count correctly in bf16.
     """
     call = "counter()"
     found = run(call, answer)

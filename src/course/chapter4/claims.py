@@ -104,7 +104,7 @@ REACH = {"bf16": 188, "fp16": 1463, "fp32": 11_864_337}
 def first_token_reach() -> Numbers:
     """Compute the largest count that the first token's weight shows in each format.
 
-    The result also says up to which count random networks tell it.
+    The result also says up to which count random networks can distinguish n from its neighbours.
     """
     reach = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
     return {
@@ -630,9 +630,10 @@ THREE = Threshold(3)  # if a length has fewer seeds, it is reported but decides 
     ),
 )
 def counting_holds_within_training() -> Numbers:
-    """Measure whether decoders count right at all trained lengths, for each position encoding.
+    """Measure whether decoders count correctly at all trained lengths, for each encoding.
 
-    The decoders were trained on up to N letters. Lengths N with too few seeds are left out.
+    An encoding is a position encoding. The decoders were trained on up to N letters. Lengths N with
+    too few seeds are left out.
 
     Returns:
         `ends` has, for each position encoding, the smallest ends of the accuracy's intervals at 3

@@ -480,9 +480,9 @@ def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
 def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
     """Draw how often linear probes find the count of 20 letters, before and after training.
 
-    The x axis is the probe's penalty, and the states are exact or rounded. The decoder's own
-    answers are drawn, too, and two lower limits: a probe that gets only the fraction of y, and a
-    probe of wrong counts. The bands are ranges over the seeds.
+    The x axis is the probe's penalty, and the states are exact or rounded. The figure also shows
+    the decoder's own answers and two lower limits. One limit is a probe that gets only the fraction
+    of y, and the other is a probe of wrong counts. The bands are ranges over the seeds.
     """
     rows = table[(table.encoding == encoding) & (table.reader == "least squares")]
     own = moved[moved.encoding == encoding].right_20.mean()

@@ -21,7 +21,7 @@ from helpers.models import LanguageModel
 
 @cache
 def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
-    """Find the first n for which rounding makes the state of n ones look like another count's.
+    """Find the first n for which the rounded state of n ones is nearer to another count's state.
 
     A random Transformer with a first token and a causal mask computes the last hidden state in the
     given format. The state is misread if the exact state of n - 1 or n + 1 ones is nearer to it
@@ -38,9 +38,10 @@ def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
 
 
 def counts_to(dtype: str, seeds: int = 4, most: int = 200) -> str:
-    """Describe up to which n random networks can tell the count, from worst to best.
+    """Describe up to which count n random networks can tell n from its neighbours.
 
-    A network tells the count up to the last n before `first_misread`, or up to `most`.
+    The networks are ordered from worst to best. A network tells the count up to the last n before
+    `first_misread`, or up to `most`.
     """
     last = sorted((first_misread(dtype, most, seed) or most + 1) - 1 for seed in range(seeds))
     low, high = (f"{most} or more" if n == most else str(n) for n in (last[0], last[-1]))

@@ -50,9 +50,10 @@ def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
 
 
 def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
-    """Count how often the first digit is lost at a shorter length than the last, and vice versa.
+    """Count in how many decoders the first digit is lost before the last one, and the reverse.
 
-    A pair of decoder and digit is counted if it is right up to `LONGEST` digits at both positions.
+    A digit is lost before another one if it is lost at a shorter length. A pair of decoder and
+    digit is counted if it is right up to `LONGEST` digits at both positions.
 
     Returns:
         One row per position encoding. `p` is the p value of a two-sided sign test.

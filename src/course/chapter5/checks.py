@@ -42,7 +42,7 @@ def _turn(pair: Tensor, angle: float) -> Tensor:
 
 @exercise
 def rotated(line: Any, answer: Any) -> Right:
-    """Check which line of a RoPE rotation has a mistake, and the function without it."""
+    """Check the number of the wrong line in a RoPE rotation, and the corrected function."""
     named = number("line", line)
     refuse("rotated", line=named)
     if why := reason("rotated", "read", line=named):
@@ -65,7 +65,9 @@ def _rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
 
 @exercise
 def apart(answer: Any) -> Right:
-    """Check a function that finds the layout of the pairs from what a rotation leaves unchanged.
+    """Check a function that finds how far apart the two coordinates of a rotary pair are.
+
+    The function compares vectors before and after a rotation, which keeps the length of each pair.
 
     We test the function on random queries and on queries of the embedded model.
     """
@@ -169,7 +171,10 @@ def _share(theta: Tensor, fraction: float) -> Tensor:
 
 @exercise
 def lead(answer: Any) -> Right:
-    """Check a function for the mean lead of a similar token, 2 sigma^2 times the cosine sum."""
+    """Check a function for the mean score lead of a similar token over a random token.
+
+    The lead is 2 sigma^2 times the sum of cosines.
+    """
 
     def picture() -> HTML:
         grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
@@ -202,7 +207,10 @@ def lead(answer: Any) -> Right:
 
 @exercise
 def first_negative(answer: Any) -> Right:
-    """Check a function for the first distance below a limit with a negative sum of cosines."""
+    """Check a function for the first distance at which the sum of cosines is negative.
+
+    If there is no such distance below a limit, the function returns the limit.
+    """
     try:
         return compare(
             "first_negative", answer, lambda d, b, limit: rope.first_negative(d, b, limit) or limit
@@ -249,9 +257,10 @@ def ntk_base(answer: Any) -> Right:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Check a function for the smallest scale that gives a diagonal head a given weight.
+    """Check a function for the smallest query-key scale that gives a diagonal head some weight.
 
-    The head has one frequency. The verdict also says by how much one more token raises the scale.
+    The weight is an argument, and the head has one frequency. The verdict also says by how much one
+    more token raises the scale.
     """
     near = checks.tables(globals())["smallest_scale"]["tolerance"]
     for text, (theta, n, weight) in checks.given(globals(), "smallest_scale"):

@@ -230,10 +230,10 @@ def rope_makes_places() -> Numbers:
     nothing=("no rotation: some score never turns", {"first": {1.0: [math.inf]}}),
 )
 def one_frequency_loses_content() -> Numbers:
-    """Return the first distance at which a query scores a key negatively, for 64 angles of the key.
+    """Return the first distance at which a query gives a key a negative score, for 64 angles.
 
-    From this distance on, a token with a score of 0 may be ahead of the key, whatever the angle
-    between query and key. The result is keyed by frequency, and a distance is infinite if the score
+    The angle is the one between query and key. From this distance on, a token with a score of 0 may
+    be ahead of the key. The result is keyed by frequency, and a distance is infinite if the score
     is never negative.
     """
     around = torch.arange(64, dtype=torch.float64) * 2 * math.pi / 64
@@ -790,8 +790,8 @@ def positions_alleviate() -> Numbers:
 
     Returns:
         `right`: the accuracies with RoPE, with ALiBi and without positions.
-        `better`, `worse`: how far the better and the worse one of the two encodings are ahead of
-            none.
+        `better`, `worse`: the accuracy with the better encoding and with the worse encoding, each
+            minus the accuracy without positions.
         `chance`: the accuracy of guessing.
         `seeds`: the number of seeds.
     """

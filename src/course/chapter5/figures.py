@@ -20,7 +20,7 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
-    """Draw how scores of Gaussian queries and keys depend on their distance, with RoPE's bound.
+    """Draw how scores of Gaussian queries and keys depend on their distance, and RoFormer's bound.
 
     The standard deviation of the scores does not fall, although the bound does.
     """

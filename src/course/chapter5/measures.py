@@ -106,7 +106,9 @@ def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor
 
 
 def random_tokens(model: LanguageModel, tokens: int = 256, seed: int = 0) -> Int[Tensor, " n"]:
-    """Draw tokens uniformly from the model's vocabulary, after its opening token.
+    """Draw random tokens that follow the model's opening token.
+
+    Each token is drawn uniformly from the model's vocabulary.
 
     Random tokens are a control, because such a text has no meaning that a head could use.
     """
