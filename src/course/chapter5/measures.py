@@ -299,8 +299,8 @@ def logits_by_distance(
     Args:
         ids: at least 250 tokens.
         shuffled: give each position the key of another token before the rotation, with one shuffle
-            for all heads. This is a control. If the logits still fall with the distance, the reason
-            is not which tokens are near each other.
+            for all heads. This is a control. If the logits still fall with the distance, the fall
+            does not come from which tokens are near each other.
     """
     require.integer("the length of ids", len(ids), STRETCHES[-1][1] + 1)
     places = torch.arange(len(ids))
@@ -457,10 +457,10 @@ def weights_without_positions(
 def second_layer_without_positions(
     n: int, scale: float, marked: bool = True
 ) -> Float[Tensor, "n n"]:
-    """Return the attention weights of a second-layer head that finds positions without encoding.
+    """Return the attention weights of a second-layer head that needs no position encoding.
 
     The sequence is any `n` tokens that start with BOS. The head of the first layer attends
-    uniformly and copies what marks BOS, so token i (counted from 1) stores 1/i. The second layer
+    uniformly and copies the mark of BOS, so token i (counted from 1) stores 1/i. The second layer
     uses this value as its key, and -`scale` as every query, so the latest token gets the largest
     weight. If BOS is not `marked`, all states are alike and attention is uniform.
     """
@@ -569,7 +569,8 @@ def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "
     Args:
         threshold: the slash score that separates the heads.
         where: "inside" for the heads above the threshold, "outside" for all other heads, or
-            "control" for random ones of the other heads, as many as are above the threshold.
+            "control" for random heads among the others, as many as there are heads above the
+            threshold.
     """
     inside = found.slashes.max(-1).values > threshold
     if require.choice("where", where, PLACES) == "inside":
@@ -652,9 +653,9 @@ def silenced_loss(
     """Return the loss after ablating some pairs of the queries in some heads.
 
     Args:
-        sink: keep all logits on the first token as they were. To do so, we add to them what the
-            ablated pairs contributed, layer by layer. This separates the effect of losing the
-            positions from the effect of losing the sink.
+        sink: keep all logits on the first token as they were. To do so, we add the contribution of
+            the ablated pairs to these logits, layer by layer. This separates the effect of losing
+            the positions from the effect of losing the sink.
     """
     theta = frequencies(model)
     half, n = len(theta[0]), len(ids)

@@ -261,7 +261,7 @@ def other_heads() -> Numbers:
     ),
 )
 def other_bounds() -> Numbers:
-    """Measure how RoFormer's bound falls for other head widths and bases.
+    """Measure how RoFormer's bound falls with the distance, for other head widths and bases.
 
     The result has the bound at distance 1,000 divided by the bound at 0, and the number of rises in
     the first 250 steps.
@@ -290,7 +290,7 @@ def other_bounds() -> Numbers:
     ),
 )
 def one_digit() -> Numbers:
-    """Measure whether the smallest base agrees with the published one to one digit, per context.
+    """Compare the smallest base with the published base to one digit, for each context.
 
     The result also has the largest ratio of the two bases.
     """
@@ -466,7 +466,7 @@ def trained_first_layer() -> Numbers:
     ),
 )
 def random_frequencies() -> Numbers:
-    """Measure how late a query first scores a key negatively, for random frequencies.
+    """Measure at which distance a query first gives a key a negative score, at random frequencies.
 
     For each frequency, the result has the largest distance over 720 angles between query and key,
     divided by half a rotation plus one step.
@@ -613,9 +613,11 @@ def ranks_on_other_texts() -> Numbers:
     ),
 )
 def each_seed_by_itself() -> Numbers:
-    """Count the seeds in which an encoding beats none by 0.1 at copying the last token, by length.
+    """Count the seeds in which RoPE or ALiBi raises the accuracy of copying by more than 0.1.
 
-    The claim is about means over the seeds, so this experiment looks at each seed separately.
+    The task is to copy the last token. The accuracy is compared with that of the decoder without
+    positions, at each of three lengths. The claim is about means over the seeds, but here we look
+    at each seed separately.
     """
     race = data.table("race").query("task == 'last'").set_index(["entry", "seed"])
     ahead = {}
@@ -685,7 +687,7 @@ def more_random_tokens() -> Numbers:
     ),
 )
 def halves() -> Numbers:
-    """Measure the fraction of the slash score that remains without the fast or slow half of pairs.
+    """Measure which fraction of the slash score remains without the fast or slow half of the pairs.
 
     Returns:
         `fast`, `slow`: the fraction that remains without this half, for each text and offset.
@@ -721,9 +723,10 @@ def halves() -> Numbers:
     ),
 )
 def trained_longer() -> Numbers:
-    """Measure the slash score on unseen tokens in longer runs, with the shared vector and without.
+    """Measure the slash score on unseen tokens after longer training.
 
-    Each run has 600 steps.
+    Each run has 600 steps. We train decoders with the shared vector and decoders without the shared
+    vector.
     """
     rows = [
         slashes.emergence("RoPE", offset, seed, steps=600, shared=1.0, base=1e4)

@@ -99,11 +99,11 @@ def best_frequency(width: int, length: int, kernel: str) -> dict[str, float]:
 def copies(
     generator: torch.Generator, width: int, length: int
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Draw tokens, and as each token's target one of the `width` nearest tokens up to itself.
+    """Draw tokens and targets, where a target is one of the `width` most recent tokens.
 
-    The `width` tokens are equally likely to be the target. Only the second half of the sequence has
-    targets, so that the kernel fits from the first target on if `width` is at most half of
-    `length`.
+    These are the token itself and the `width` - 1 tokens before it. All of them are equally likely
+    to be the target. Only the second half of the sequence has targets, so that the kernel fits from
+    the first target on if `width` is at most half of `length`.
     """
     ids = torch.randint(VOCABULARY, (BATCH, length), generator=generator)
     back = torch.randint(width, (BATCH, length), generator=generator)

@@ -42,7 +42,7 @@ compare, reason, refuse = (
 
 @exercise
 def subtract(answer: Any, largest: Any) -> Right:
-    """Check a function for the difference of two attention rows, and one for its largest lambda.
+    """Check a function for the difference of two attention rows, and one for the largest lambda.
 
     At the largest lambda, no weight of the difference is below 0.
     """
@@ -201,7 +201,7 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Check a function for the smallest s with which scalable softmax gives a key a weight.
+    """Check a function for the smallest s with which scalable softmax gives a key enough weight.
 
     The key is the one with the largest logit, and the wanted weight is an argument.
     """

@@ -253,7 +253,7 @@ NOT_SURE = {
     **NOT_SURE,
 )
 def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
-    """Compare half the heads with differential attention on retrieval, for several measures.
+    """Compare differential attention on retrieval with softmax attention that has half the heads.
 
     Args:
         columns: the columns to compare, with their names in the result.

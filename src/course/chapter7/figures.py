@@ -465,9 +465,9 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per design, with four columns: the mean number of steps until it learns retrieval at
-            the rate of the table, the number of steps to learn the most pairs that were run at once
-            (at the better rate), and the accuracy at the longest length in retrieval and in
-            counting.
+            the rate of the table, the number of steps until it learns the largest number of pairs
+            that was run (at the better rate), and the accuracy at the longest length in retrieval
+            and in counting.
     """
     here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")
     names = [name for name in NAMED if name in here.groups]
@@ -493,7 +493,7 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def late_pairs(name: str = MIXED) -> str:
-    """Write at which rates a design learned the longest sequences, and what RoPE needed."""
+    """Write at which rates a design learned the longest sequences, and how many steps RoPE took."""
     told = []
     cell = rates.price().loc[(name, LONG)]
     for rate in (0.005, 0.002):

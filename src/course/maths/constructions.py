@@ -23,11 +23,11 @@ VALUES = ("rotation", "random", "constant")
 def perturbed_total_variation(
     lengths: Sequence[int], seeds: int = 5, disturbed: int = 200, noise: float = 0.1
 ) -> Float[Tensor, "seeds lengths"]:
-    """Return the total variation that Figure 9 of Barbero et al. (2024) shows, for each length.
+    """Return the total variation between softmax(x) and softmax(x + noise), for each length.
 
-    The figure compares softmax(x) with softmax(x + noise), where x is uniform on [0, 1]. The first
-    `disturbed` entries have noise that is uniform on [0, `noise`]. The total variation falls with
-    the length.
+    This is the experiment of Figure 9 of Barbero et al. (2024). The entries of x are uniform on [0,
+    1]. The first `disturbed` entries have noise that is uniform on [0, `noise`]. The total
+    variation falls with the length.
 
     Returns:
         One row per seed, and one column per length.
@@ -54,9 +54,10 @@ def perturbed_total_variation(
 
 
 def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
-    """Return the limit of n times the total variation of Figure 9, 2 k (E[e^noise] - 1).
+    """Return the limit of n times the total variation of `perturbed_total_variation`.
 
-    Here n is the length, k is the number of disturbed entries, and the noise is uniform.
+    The limit is 2 k (E[e^noise] - 1). Here n is the length, k is the number of disturbed entries,
+    and the noise is uniform.
 
     >>> round(perturbation_limit(), 5)
     20.68367
@@ -101,7 +102,7 @@ def repeat_last(
 
 
 def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float[Tensor, " n"]:
-    """Draw values in {-1, 1} that follow the rotation, fair coins, or a constant.
+    """Draw values in {-1, 1} that follow a rotation, are random, or are constant.
 
     `kind` is "rotation", "random" or "constant".
 
@@ -128,10 +129,11 @@ def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float
 def rotating_counterexample(
     n: int, frequency: float = math.pi, scale: float = 2.0, values: str = "rotation", seed: int = 0
 ) -> tuple[float, float]:
-    """Build a bounded head without decay that violates the conclusion of Theorem B.3.
+    """Measure how one more token changes a head with bounded logits that do not decay.
 
-    Its logits are scale * cos(frequency * distance). With frequency pi and values in step with the
-    rotation, both numbers tend to 2 tanh(scale) instead of zero.
+    The logits are scale * cos(frequency * distance). The head violates the conclusion of Theorem
+    B.3 of Barbero et al. (2024). With frequency pi and values in step with the rotation, both
+    numbers tend to 2 tanh(scale) instead of zero.
 
     Returns:
         |z_n - z*_{n+1}| and the total variation.
@@ -155,7 +157,7 @@ def alibi_change(n: int, slope: float) -> float:
     """Return |z_n - z*_{n+1}| under ALiBi with equal content, which tends to 2 e^-m (1 - e^-m).
 
     The values are -1, except for a +1 on the last token, and m is the slope. Because the limit is
-    not zero, one more token changes the output however long the sequence is.
+    not zero, one more token changes the output at every length of the sequence.
 
     >>> round(alibi_change(1000, slope=0.5), 6)
     0.477302
@@ -273,10 +275,10 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
 
 
 def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
-    """Return the prefix mask of Wu et al. (2025), Theorem 4.3.
+    """Return a mask in which the first `prefix` tokens attend to one another.
 
-    The first `prefix` tokens attend to one another. Every other token attends to itself and to all
-    earlier tokens. The mask is not causal.
+    This is the prefix mask of Wu et al. (2025), Theorem 4.3. Every other token attends to itself
+    and to all earlier tokens. The mask is not causal.
 
     >>> prefix_mask(3, 2).int().tolist()
     [[1, 1, 0], [1, 1, 0], [1, 1, 1]]

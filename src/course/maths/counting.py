@@ -206,7 +206,7 @@ def _last_answer(line: str) -> re.Match | None:
 
 
 def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
-    """Return the total attention weight of all ones, if each leads each zero by `lead`.
+    """Return the total attention weight of all ones, if each one leads each zero by `lead`.
 
     `lead` is a difference of logits. The weight depends only on the ratio of the two counts, so it
     does not show how many tokens there are (Barbero et al., 2024, proof of Proposition B.9).
@@ -446,9 +446,9 @@ def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> 
     """Compute all counts together from the sum of the tokens' codes and the length n.
 
     We solve linear equations for the counts. Because n is known, the counts are on a hyperplane, so
-    m - 1 dimensions in general position are enough. For a simplex, unit vectors whose products are
-    all -1/d with d = m - 1, the solution is the affine readout (<sum, code> + n/d) / (1 + 1/d). If
-    the equations do not determine the counts, the result is the solution with the smallest norm.
+    m - 1 dimensions in general position are enough. For a simplex (unit vectors whose products are
+    all -1/d, with d = m - 1), the solution is the affine readout (<sum, code> + n/d) / (1 + 1/d).
+    If the equations do not determine the counts, the result is the solution with the smallest norm.
 
     >>> triangle = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]]).double()
     >>> solved_histogram(torch.tensor([0, 2, 2]), triangle).round().abs().tolist()
@@ -463,9 +463,9 @@ def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> 
 def longest_counted(coherence: float) -> int | None:
     """Return the largest length for which rounding `histogram` gives the right counts.
 
-    This must be so for any tokens. If n - c tokens are another symbol, the estimate of a count c is
-    wrong by up to (n - c) times the coherence. This error must stay below one half. The result is
-    `None` if there is no limit.
+    The counts must be right for every sequence of this length. If n - c tokens are another symbol,
+    the estimate of a count c is wrong by up to (n - c) times the coherence. This error must stay
+    below one half. The result is `None` if there is no limit.
 
     >>> longest_counted(welch_bound(64, 32)), longest_counted(0)
     (3, None)

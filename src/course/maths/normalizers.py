@@ -87,7 +87,7 @@ def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Floa
 
     The function is scalable softmax (Nakanishi, 2025). In the paper each head learns its own
     `scale`. If the scale times the gap between the largest logit and the others is above 1, the
-    largest logit keeps its weight however long the context is.
+    largest logit keeps its weight at every length of the context.
 
     >>> [round(w, 4) for w in scalable_softmax(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist()]
     [0.5714, 0.1429, 0.1429, 0.1429]
@@ -161,8 +161,8 @@ def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]
     The weight of key j for query i is sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over the
     keys k between j and i. Imagine a stick of length 1 for each token. The nearest earlier key
     takes the fraction sigmoid(x) of the stick, and each key further back takes its fraction of what
-    is left. So the nearest match gets most, and no position encoding is needed. A token does not
-    attend to itself, so the first row is 0. A row may sum to less than 1.
+    is left. So the nearest matching key gets the most weight, and no position encoding is needed. A
+    token does not attend to itself, so the first row is 0. A row may sum to less than 1.
 
     >>> stick_breaking(torch.zeros(3, 3)).tolist()
     [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.25, 0.5, 0.0]]

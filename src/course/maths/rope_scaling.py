@@ -124,8 +124,8 @@ def slash_attention(
 
     All queries are one vector, and all keys are this vector rotated by `offset`. At distance m the
     logit is scale x sum_i cos(theta_i (m - offset)), as in Theorem 5.3 of Barbero et al. (2025),
-    where `scale` = |q| |k| per pair over sqrt(d). Offset 0 gives a diagonal head, and offset 1 a
-    previous-token head.
+    where `scale` is |q| |k| / sqrt(d), with the norms of query and key within one pair. Offset 0
+    gives a diagonal head, and offset 1 a previous-token head.
 
     Example:
         >>> slash_attention(torch.tensor([1.0, 0.1]), 3, 1, 20.0).argmax(-1).tolist()
@@ -143,8 +143,8 @@ def slash_scale(
     """Find the smallest scale for which a slash head gives every token the wanted weight.
 
     The head is that of `slash_attention`, and `weight` is each token's weight at its offset, for
-    the tokens from `offset` on. The result is infinite if another distance has the same logit, as
-    it is without rotation.
+    the tokens from `offset` on. The result is infinite if another distance has the same logit, for
+    example if nothing rotates.
 
     Example:
         >>> round(slash_scale(frequencies(128, 10_000), 4096), 4)

@@ -478,9 +478,9 @@ def correlation_of_runs(
 
 
 def learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
-    """Return the runs that learned a task, for the remedies with which enough seeds learned it.
+    """Return the runs that learned a task, for each remedy with enough such runs.
 
-    Controls are left out. `able` says how many seeds are enough.
+    Controls are left out. `able` says how many runs are enough.
     """
     able_entries = able(rows)[task]
     names = set(able_entries.index[able_entries]) - set(CONTROLS)

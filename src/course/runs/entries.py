@@ -271,7 +271,7 @@ def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
 
 
 def matched(width: int, more: int) -> int:
-    """Return the MLP width for which an entry has about as many parameters as the others.
+    """Return the MLP width for which an entry has about as many parameters as the other entries.
 
     Args:
         width: the width of the decoder.

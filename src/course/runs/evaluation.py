@@ -152,10 +152,11 @@ def noise_readers(
 
     Returns:
         "weights": the `gain` of `two_noises`
-        "output": the factor if signal and noise are the norms of the answer's part and the noise's
-            part of the head's output (before its norm), as a mean over questions and heads
-        "varying": the factor after subtracting the noise's mean over questions, which every
-            question shares and which training could remove
+        "output": the factor in the head's output before its norm. Here the signal is the norm of
+            the answer's part of the output, and the noise is the norm of the noise's part. The
+            factor is a mean over questions and heads
+        "varying": the same factor after we subtract the noise's mean over the questions. This mean
+            is the same for every question, so training could remove it
     """
     answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)

@@ -44,8 +44,8 @@ def run(
 
     Args:
         what: the table to which the rows belong.
-        rate: the learning rate, only for `plateau` and `fixed`. `None` stands for the rate of the
-            size.
+        rate: the learning rate, only for `plateau` and `fixed`. `None` stands for the learning rate
+            that `SIZES` has for this size.
 
     Raises:
         ValueError: if the entry, task or size is unknown, or a seed or the number of steps is out

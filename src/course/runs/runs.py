@@ -68,7 +68,7 @@ def train(
     """Train the models of an entry together, and stop each model when it meets the criterion.
 
     Args:
-        rate: the learning rate. `None` stands for the rate of the size (`SIZES`).
+        rate: the learning rate. `None` stands for the learning rate that `SIZES` has for this size.
 
     Returns:
         For each seed, the model, the number of steps that it took, and whether it has learned.
@@ -183,7 +183,7 @@ def fixed(
     All entries get the same number of steps, and we check the criterion every 10 steps.
 
     Args:
-        rate: the learning rate. `None` stands for the rate of the size (`SIZES`).
+        rate: the learning rate. `None` stands for the learning rate that `SIZES` has for this size.
     """
     rate = SIZES[size]["rate"] if rate is None else rate
     models = [decoder(entry, task, seed, size) for seed in seeds]
@@ -250,7 +250,7 @@ def plateau(
     """Train for a fixed number of steps, and measure each run at the criterion and at the end.
 
     Args:
-        rate: the learning rate. `None` stands for the rate of the size (`SIZES`).
+        rate: the learning rate. `None` stands for the learning rate that `SIZES` has for this size.
 
     Returns:
         One row per seed, with these columns. Numbers k count `PARTS` equal parts of the steps.

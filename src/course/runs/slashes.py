@@ -61,7 +61,7 @@ def copying(
     length: int = TASK["length"],
     batch: int = TASK["batch"],
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Draw tokens, and as each token's target the token `offset` positions before it.
+    """Draw tokens and targets, where each target is the token `offset` positions earlier.
 
     Args:
         kind: "skewed" draws tokens with weights 1/rank from the half of the vocabulary that

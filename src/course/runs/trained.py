@@ -183,10 +183,10 @@ def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tenso
 
 
 def errors(model: Decoder, task: Counting, n: int, count: int = 128) -> Int[Tensor, " count"]:
-    """Return the absolute error of the decoder's count for `count` strings of n letters.
+    """Return the absolute error of the decoder's answer to each of `count` strings of n letters.
 
-    Every number of y up to `task.most` occurs equally often. An answer that is not a number counts
-    as 0.
+    A string has from 0 to n letters y, but at most `task.most`, and each of these numbers occurs
+    equally often. An answer that is not a number counts as 0.
     """
     drawn, right = _questions(task, n, count, 1_000)
     return (answers(model, task, drawn).clamp(min=0) - right).abs()
@@ -200,8 +200,8 @@ def share_right(model: Decoder, task: Counting, n: int, count: int = 256) -> flo
 def one_number(n: int, most: int = LONGEST) -> float:
     """Return the accuracy of a decoder that always gives the same number.
 
-    Every count up to n, but at most `most`, is equally likely. A decoder that counts must be more
-    accurate than this.
+    The right answers are the counts from 0 to the smaller of n and `most`, and all are equally
+    likely. A decoder that counts must be more accurate than this.
     """
     return 1 / (min(n, most) + 1)
 
@@ -429,7 +429,8 @@ def used(
             state of the next count.
         `up_without`: how often it does so after this step without the part that the probe can see.
         `read_own`: how often the probe rises by exactly one when the state moves as far as in
-            `up_along`, but along the unembedding rows of the answer and the next number.
+            `up_along`, but along the difference between the unembedding rows of the next number and
+            of the answer.
     """
     first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
     rows = model.head.weight[first : first + task.most + 1].detach().double()

@@ -287,8 +287,8 @@ def _bar(name: str, count: Counter) -> tuple[str, list[tuple[str, int]]]:
 def papers() -> HTML:
     """List all claims grouped by paper, each on one line with its details folded.
 
-    Claims that do not hold come first. Claims that none of our measurements decides come at the
-    end, without a paper.
+    Claims that do not hold come first. Claims that our measurements do not decide come at the end,
+    without a paper.
     """
     groups: dict[str, list[Claim]] = {}
     for claim in rows():

@@ -66,10 +66,10 @@ def batch(
 class Counting:
     """Count the letters y in a string of x and y, so that `<s> x y y =` has the answer 2.
 
-    The answer is one token. The length of a string is drawn evenly from a range, and the number of
-    y evenly from those that are possible. The y are at random positions, so strings of only one
-    letter also occur. The vocabulary has a token for each answer up to `most`. So you may also test
-    on longer strings, as long as they have at most `most` letters y.
+    The answer is one token. The length of a string is drawn evenly from a range. Then the number of
+    letters y is drawn evenly from all possible numbers. The letters y are at random positions, and
+    strings of only one kind of letter also occur. The vocabulary has a token for each answer up to
+    `most`. So you may also test on longer strings, as long as they have at most `most` letters y.
 
     Args:
         lengths: the least and the largest number of letters.
@@ -281,8 +281,8 @@ class Retrieval:
 
     Each pair of key and value is one token. After the pairs, some keys are asked for one after
     another. Each of these keys occurs once among the pairs, at a random position. All other pairs
-    have other keys, which may repeat, and any value. So only the question decides which pair is the
-    answer and which pairs are noise.
+    have other keys, which may repeat, and their values may be any values. So only the question
+    decides which pair is the answer and which pairs are noise.
 
     Args:
         lengths: the smallest and the largest number of pairs. One number is drawn per batch.

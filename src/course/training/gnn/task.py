@@ -90,7 +90,7 @@ class TreeNeighborsMatch:
     has the order `e // leaves` of the leaves and the key `e % leaves + 1`.
 
     The orders are those of the released code at its seed, 11. The 80/20 split is stratified by
-    label like theirs, but another generator draws it.
+    label as in the released code, but another generator draws it.
 
     Attributes:
         nodes, leaves: 2^(depth + 1) - 1 and 2^depth.
