@@ -92,7 +92,7 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
         f'<figure class="still" style="margin:1em 0">{inside}</figure>', metadata=description
     )
     if compute.building():
-        shown.on_slides = _picture.for_slides(figure, alt)
+        shown.on_slides = _picture.for_slides(figure, alt, tall=True)
     return shown
 
 

@@ -40,6 +40,7 @@ _DPI = 120
 # below a heading and a line or two of text, or below more text (`slides/lecture/lecture.css` takes
 # the size that fits). Their numbers are then at least 20 pixels high.
 _WIDE, _SLIDES = 10.28, {"roomy": 4.2, "flat": 3.5, "low": 2.9}
+_TALL = {"tall": 5.0}  # below a heading alone, where a widget has its controls
 _HEAVY = 120_000  # if a drawing has more characters, we use an image
 STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 
@@ -297,7 +298,7 @@ def image(figure: Any, alt: str) -> str:
     return made
 
 
-def for_slides(figure: Any, alt: str) -> dict[str, str]:
+def for_slides(figure: Any, alt: str, tall: bool = False) -> dict[str, str]:
     """Return drawings of a figure for slides, without its title and large enough to fill the slide.
 
     The title is left out because the heading of the slide and the speaker's cue say the same. Call
@@ -316,7 +317,8 @@ def for_slides(figure: Any, alt: str) -> dict[str, str]:
     said = [title.get_text() for title in titles] if len(panels) == 1 else []
     said.append(figure.get_suptitle())
     face = words._faces == [*words._FACE]
-    drawings = [_projected(figure, alt, kind, high, face) for kind, high in _SLIDES.items()]
+    kinds = (_TALL if tall else {}) | _SLIDES
+    drawings = [_projected(figure, alt, kind, high, face) for kind, high in kinds.items()]
     return {"title": " ".join(filter(str.strip, said)), "drawings": "".join(drawings)}
 
 
