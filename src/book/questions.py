@@ -29,11 +29,12 @@ FILE = "chapters/plans/questions.toml"
 MINUTES, A_MARK = 60, 2  # the minutes of an examination and of a mark
 HOW = """\
 Give the marks of each part either in full or not at all, and accept any words with the right
-meaning. A slip costs only the part in which it is made. If the value of another part follows
-correctly from a slip that is written down, that part earns its marks. A sentence that contradicts
-a part takes away the marks of this part. An answer earns one more mark if it names a control and
-the result of this control that would refute the answer. However, no answer gets more marks than
-its question has, and a question that itself asks for controls gives no additional mark."""
+meaning. If a student makes a slip, only the part with the slip loses its marks. Another part
+may use the wrong value. If that part is right for the value that the student wrote down, it
+still earns its marks. If a sentence of the student contradicts a right part, this part loses
+its marks. An answer earns one more mark if it names a control, and says which result of this
+control would refute the answer. However, no answer gets more marks than its question has, and
+if a question itself asks for controls, there is no additional mark."""
 CHAPTERS = range(1, 8)
 KINDS = ("compute", "explain", "control")
 WORDS = re.compile(
