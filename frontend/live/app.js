@@ -10,7 +10,7 @@ const escape = (text) =>
 const visible = (text) => text.replace(/ /g, "·").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
 const first = PRESETS[0].link;
 
-const VIEWS = { next: "Next token", heads: "All heads", pair: "Two prompts", heard: "Who is heard" };
+const VIEWS = { next: "Next token", heads: "All heads", pair: "Two prompts", heard: "Influence" };
 const QUARTERS = ["fastest", "second", "third", "slowest"];
 const NAMES = { sink: "sink", diagonal: "diagonal", previous: "previous token", slash: "slash further back" };
 
@@ -23,7 +23,7 @@ let waiting = 0; // for the end of typing
 let writing = { of: null, box: null }; // what the model writes of which computation; it outlives a picture drawn anew
 let busy = ""; // which button is at work
 let drawing = 0; // which picture is the newest
-let heard = {}; // who is heard, by what it was computed for
+let heard = {}; // the influence of each token, by what it was computed for
 let stored = null; // a run of the model on the first prompt, drawn before anything is loaded
 
 if (location.protocol !== "file:") begin();

@@ -19,7 +19,7 @@ export const PRESETS = [
     link: link({ prompt: fox, view: "heads", first: true }),
   },
   {
-    name: "2 · Who is heard",
+    name: "2 · Influence",
     about: "Hide one token after the other, and see which token influences the last token most.",
     link: link({ prompt: fox, view: "heard" }),
   },

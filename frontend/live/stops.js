@@ -240,7 +240,7 @@ export function mounted(box, { ask, length }) {
   };
   box.innerHTML = `<h2>Change it, as the machine does</h2><p>Here you can try four stops of the <a href="../chapters/welcome.html">machine</a> on this decoder, at the length above. Nothing is trained, and the weights stay as they are. Orange marks the position that contains the answer.</p>
 <div class="live-row"><label>stop ${select("stop", [
-    ["hear", "2: who is heard"],
+    ["hear", "2: influence"],
     ["collapse", "3: collapse"],
     ["turn", "5: positions"],
     ["subtract", "6: a difference"],

@@ -22,7 +22,7 @@ const [LAYERS, WIDTH, BASE, GAIN, LEAD, MOST] = [2, 16, 1e4, 6, 4, 4096];
 const STOPS = [
   "the guess",
   "over-squashing",
-  "who is heard",
+  "influence",
   "collapse",
   "counting",
   "positions",
@@ -31,7 +31,7 @@ const STOPS = [
 ];
 const PLACES = [
   "the narrow graph",
-  "who is heard",
+  "influence",
   "one vector",
   "the count",
   "positions",
@@ -155,7 +155,7 @@ const maps = (s) => {
 const SCALED = (logits) => scalableSoftmax(logits, 1 / Math.log(16));
 const MIXED = { window: [8, 0], free: [0, 1] };
 const PARTS = {
-  RoPE: { tells: "With RoPE head 1 looks near by place, head 2 far by content." },
+  RoPE: { tells: "With RoPE head 1 looks near by position, head 2 far by content." },
   "p-RoPE": { tells: "The two slowest pairs stand still.", still: 2 },
   "larger base": { tells: "All pairs but the fastest turn more slowly.", base: 5e5 },
   ALiBi: { tells: "No turns: each logit loses by its distance, more in head 1.", slopes: [1 / 16, 1 / 256] },
