@@ -149,7 +149,9 @@ APART = Threshold(0.05)  # a difference of accuracy
     ),
 )
 def figure_3_comes_again() -> Numbers:
-    """Compare our best accuracies with those of the paper's Figure 3, for each network and depth.
+    """Compare our best accuracies with those in Figure 3 of Alon & Yahav (2021).
+
+    There is one comparison for each network and depth.
 
     Returns:
         `gaps`: our accuracy minus the paper's, or NaN for a case that we did not run.

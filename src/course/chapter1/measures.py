@@ -127,7 +127,7 @@ def predictors(
 
 
 def correlation_within(table: pd.DataFrame, group: str) -> float:
-    """Return the rank correlation of "resistance" and "heard" with ranks taken within each group.
+    """Return the rank correlation of "resistance" and "heard", with separate ranks for each group.
 
     If each group has the pairs at one distance, the result shows what resistance adds to the number
     of hops. The result is NaN if all values of a group are equal.
@@ -502,7 +502,7 @@ def compare(**other: bool | str) -> pd.DataFrame:
     compared, because at depth 2 every network makes no error. We compare the accuracies at the end
     of the shorter run. If one of the two runs reached zero errors, it keeps its accuracy after its
     end, and we compare at the end of the other run. A pair is left out if one run has no curve and
-    is more than a tenth longer.
+    is more than a tenth longer than the other run.
 
     Returns:
         One row per network and depth r.

@@ -46,7 +46,7 @@ KINDS = ("gcn", "ggnn")
     ),
 )
 def other_seeds() -> Numbers:
-    """Measure the epochs that each seed needs if every node knows the question.
+    """Measure how many epochs each seed needs until no error if every node knows the question.
 
     For each network, we compare this number with the smallest number of epochs of any run in which
     only the root knows the question.

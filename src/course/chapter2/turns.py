@@ -101,7 +101,7 @@ def other_scales() -> Numbers:
     ),
 )
 def relative_changes() -> Numbers:
-    """Measure the sensitivity to relative changes of each token, divided by its mean over tokens.
+    """Measure the sensitivity to relative changes of each token, divided by the mean sensitivity.
 
     The sensitivity to a token is multiplied by the norm of the token's embedding.
 

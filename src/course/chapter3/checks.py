@@ -49,7 +49,7 @@ def _learners(answer: Any, book: Callable) -> Any:
 
 @exercise
 def total_variation(answer: Any) -> Right:
-    """Check a function for the total variation as the paper defines it, without the factor 1/2."""
+    """Check a function for the total variation of Barbero et al. (2024), without the factor 1/2."""
     return compare(
         "total_variation",
         _learners(answer, constructions.total_variation),

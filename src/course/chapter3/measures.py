@@ -542,7 +542,7 @@ def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
 
 
 def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
-    """Summarise how well prefixes are told apart from one length on.
+    """Summarise how well prefixes are distinguished, for all lengths from `start` on.
 
     The keys of the summary are names for readers.
     """

@@ -250,7 +250,8 @@ def other_noise() -> Numbers:
     Returns:
         `ratio`: n times the total variation divided by its limit, at 100,000 tokens, keyed by the
             size of the noise.
-        `first`: the total variation at 50 tokens divided by the largest one at a longer length.
+        `first`: the total variation at 50 tokens divided by the largest total variation at a longer
+            length.
     """
     lengths, ratio, first = [50, 100, 200, 350, 500, 1000, 10_000, 100_000], {}, {}
     for noise in (0.01, 1.0, 3.0):

@@ -636,8 +636,9 @@ def counting_holds_within_training() -> Numbers:
     too few seeds are left out.
 
     Returns:
-        `ends` has, for each position encoding, the smallest ends of the accuracy's intervals at 3
-            N/4 letters ("low", "high") and the smallest low end at N letters ("last_low").
+        `ends` has three numbers for each position encoding, which come from the intervals of the
+            accuracy. "low" is the smallest lower end at 3 N/4 letters, and "high" is the smallest
+            upper end at 3 N/4 letters. "last_low" is the smallest lower end at N letters.
     """
     table = run_selection.chosen(data.table("counting_inside"))
     cells = table.groupby(["encoding", "longest"], sort=False)

@@ -367,8 +367,8 @@ def dissociation(
 ) -> tuple[Axes, str]:
     """Draw how much ablating each quarter of the pairs raises the loss, in three sets of heads.
 
-    The sets are the heads that attend to a fixed position, all other heads, and as many random ones
-    of the other heads.
+    The first set has the heads that attend to a fixed position, and the second set has all other
+    heads. The third set has random heads of the second set, as many as the first set has.
 
     Args:
         blank: the added losses for random weights.

@@ -399,7 +399,9 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
 
 
 def stops(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return when entries learned at their best rate, with their accuracy then and at the end.
+    """Return after how many steps entries learned at their best rate, and their accuracies.
+
+    The accuracies are those at this step and at the end.
 
     Only entries and tasks with a best rate are included. The last two columns have the accuracy at
     the end at the other rates, which shows whether a conclusion depends on the rate.

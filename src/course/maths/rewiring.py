@@ -90,7 +90,8 @@ def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
 
     This function is only for display. For 4-cycles, the code takes all k with A_kj (A^2 - A)_ik > 0
     or A_ik (A^2 - A)_kj > 0. So it also takes i, j and nodes that close a triangle, and counts too
-    many cycles through each of these nodes. The pentagon gets 1 instead of 0.
+    many cycles through each of these nodes. For example, each edge of the pentagon gets a curvature
+    of 1 instead of 0.
 
     >>> balanced_forman_as_copied(nx.cycle_graph(5))[0, 1], balanced_forman(nx.cycle_graph(5))[0, 1]
     (1.0, 0.0)

@@ -133,9 +133,9 @@ class RandomPositions(Block):
 
 
 class Polar(Block):
-    """Encode content in the size, and position in the angle, of each entry of q and k (PoPE).
+    """Encode the content in the size and the position in the angle of each entry of q and k.
 
-    This follows Gopalakrishnan et al. (2025). The size is softplus(q), and the angle is position x
+    This is PoPE (Gopalakrishnan et al., 2025). The size is softplus(q), and the angle is position x
     frequency, with one frequency per entry. Keys have an additional learned phase.
     """
 

@@ -413,7 +413,7 @@ def used(
     old: Seen,
     tested: Seen,
 ) -> dict[str, float]:
-    """Test whether the decoder uses what a probe reads, and whether the probe reads what it uses.
+    """Test whether a decoder uses the same part of the hidden state that a probe reads.
 
     The decoder's answer depends only on one subspace. This is the space that the unembedding rows
     of the numbers span (around their mean).
