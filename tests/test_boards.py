@@ -20,7 +20,9 @@ def test_first_token_has_half_before_the_line_of_board_one_is_good(root):
     assert min(layers for layers, (real, line) in missing.items() if line < 2 * real) == 18
     assert all(real <= line for real, line in missing.values())
     text = (root / "chapters/teaching-chapters.md").read_text()
-    assert "half already after 11 layers, where the line says 4.9, and from 18 layers on" in text
+    assert "is below 1 from 14 layers on" in text
+    assert "after 11 layers the first token already has half of the weight, but" in text
+    assert "the bound is 4.9. From 18 layers on, the bound is at most twice" in text
 
 
 def test_weight_of_the_token_itself_is_above_the_bound_of_board_two(root):
