@@ -65,7 +65,7 @@ def slides(path: Path) -> list[dict]:
         if cue := CUE.fullmatch(text.strip()):
             listed_slides[-1]["minutes"] += float(cue[1])
             listed_slides[-1]["wrong"] = " ".join(
-                re.findall(r"^(?:They get wrong|Common mistake): (.+)$", cue[2], re.M)
+                re.findall(r"^Common mistake: (.+)$", cue[2], re.M)
             )
     return listed_slides
 

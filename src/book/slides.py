@@ -65,8 +65,7 @@ FRAME = {
 }
 # the word with which a part of a cue begins, and its class in the speaker's window; all other text
 # says what to do
-PARTS = {"Ask": "ask", "Say": "say", "Answer": "say"}
-PARTS |= {"They get wrong": "wrong", "Common mistake": "wrong"}
+PARTS = {"Ask": "ask", "Say": "say", "Answer": "say", "Common mistake": "wrong"}
 PARTS |= {"问": "ask", "说": "say", "答": "say", "易错": "wrong"}
 LABEL = rf"""({"|".join(PARTS)})([^:：.?!"]{{0,20}}(?=: )|(?:（[^（）]+）)?(?=：))(?:: |：)"""
 PART = re.compile(rf"{LABEL}(.+)", re.S)
@@ -206,8 +205,6 @@ def parts(cue: str) -> list[tuple[str, str, str]]:
 
     >>> parts('Point at a row. Ask: "Who?"')
     [('do', 'Do', 'Point at a row.'), ('ask', 'Ask', '"Who?"')]
-    >>> parts("Point at a row.\\nThey get wrong: they sum columns.")
-    [('do', 'Do', 'Point at a row.'), ('wrong', 'Wrong', 'they sum columns.')]
     >>> parts("Point at a row.\\nCommon mistake: they sum columns.")
     [('do', 'Do', 'Point at a row.'), ('wrong', 'Mistake', 'they sum columns.')]
     >>> parts("Good morning.")
