@@ -161,5 +161,5 @@ def test_a_sentence_of_the_film_is_the_state_that_it_shows(at):
 
 
 def test_a_sentence_that_the_film_does_not_have_is_refused():
-    with pytest.raises(ValueError, match=r"up to 1\.6"):
+    with pytest.raises(ValueError, match=r"at most 1\.6"):
         drawing.show("machine", at=1.7)
