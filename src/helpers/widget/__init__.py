@@ -203,7 +203,9 @@ class _Explorer:
             alt = self._describe(state, finding)
             self._drawn[state] = _Frame(_picture.body(result, alt), finding)
             if compute.building() and isinstance(result, Artist):
-                self._on_slides[state] = _picture.for_slides(result, alt)["drawings"]
+                count = math.prod(len(c.values) for c in self.controls.values())
+                on_slides = _picture.for_slides(result, alt, states=count)
+                self._on_slides[state] = on_slides["drawings"]
         return self._drawn[state]
 
     def _describe(self, state: tuple[int, ...], finding: str) -> str:

@@ -42,6 +42,9 @@ _DPI = 120
 _WIDE, _SLIDES = 10.28, {"roomy": 4.2, "flat": 3.5, "low": 2.9}
 _TALL = {"tall": 5.0}  # below a heading alone, where a widget has its controls
 _HEAVY = 120_000  # if a drawing has more characters, we use an image
+# A deck has the drawings of all states of a widget, which should stay below this many characters. A
+# widget with more than a few states has only one drawing for each state.
+_WIDGET, _FEW = 1_200_000, 20
 STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 
 
@@ -298,11 +301,12 @@ def image(figure: Any, alt: str) -> str:
     return made
 
 
-def for_slides(figure: Any, alt: str, tall: bool = False) -> dict[str, str]:
+def for_slides(figure: Any, alt: str, tall: bool = False, states: int = 1) -> dict[str, str]:
     """Return drawings of a figure for slides, without its title and large enough to fill the slide.
 
     The title is left out because the heading of the slide and the speaker's cue say the same. Call
-    this after `image`, which translates the words of the figure.
+    this after `image`, which translates the words of the figure. `states` is the number of figures
+    that a widget has.
 
     Returns:
         The title that was left out, and the drawings of the kinds in `_SLIDES`, as HTML. A drawing
@@ -318,12 +322,18 @@ def for_slides(figure: Any, alt: str, tall: bool = False) -> dict[str, str]:
     said.append(figure.get_suptitle())
     face = words._faces == [*words._FACE]
     kinds = (_TALL if tall else {}) | _SLIDES
-    drawings = [_projected(figure, alt, kind, high, face) for kind, high in kinds.items()]
+    if states > _FEW:
+        kinds = {"flat": _SLIDES["flat"]}
+    most = min(_HEAVY, _WIDGET // (states * len(kinds)))
+    drawings = [_projected(figure, alt, kind, high, face, most) for kind, high in kinds.items()]
     return {"title": " ".join(filter(str.strip, said)), "drawings": "".join(drawings)}
 
 
-def _projected(figure: Figure, alt: str, kind: str, high: float, drawing: bool) -> str:
-    """Return one drawing of `for_slides`, or an empty string. A build stores the result."""
+def _projected(figure: Figure, alt: str, kind: str, high: float, drawing: bool, most: int) -> str:
+    """Return one drawing of `for_slides`, or an empty string. A build stores the result.
+
+    Vector graphics of more than `most` characters become an image.
+    """
     try:
         held = pickle.dumps(figure)
     # a function on an axis cannot be pickled
@@ -342,7 +352,7 @@ def _projected(figure: Figure, alt: str, kind: str, high: float, drawing: bool) 
         return ""
     if drawing and not sized.findobj(AxesImage):
         made = _vector.drawn(sized, alt, f"wide {kind}")
-        if len(made) <= _HEAVY:
+        if len(made) <= most:
             return made
     turned = "keep" if _any_dark_is_little(sized) else "dark-light"
     return _webp(sized, alt, f'class="{turned} {kind}"')
