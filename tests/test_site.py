@@ -234,6 +234,25 @@ def test_the_front_page_keeps_the_number_of_ones_until_there_is_a_guess(visit, w
     page.wait_for_function("document.querySelector('.drawing-says').innerText.includes('314')")
 
 
+@pytest.mark.parametrize("name", ["teaching", "zh/4-counting/lesson", "evenings"])
+def test_a_table_of_sentences_is_cards_on_a_phone(visit, name):
+    page = visit(f"chapters/{name}.html", viewport={"width": 390, "height": 844})
+    cards = page.locator("table.row-cards")
+    if name == "teaching":
+        assert cards.count()
+    for table in cards.all():
+        assert table.evaluate("e => e.scrollWidth <= e.parentElement.clientWidth + 1")
+
+
+def test_a_message_of_a_cell_is_read_to_its_end(visit):
+    page = visit("chapters/2-causal-attention/yours.html")
+    wide = page.locator(".cell_output .stream pre").evaluate_all(
+        "all => all.map(e => e.scrollWidth > e.clientWidth + 1)"
+    )
+    assert wide
+    assert not any(wide)
+
+
 @pytest.mark.parametrize("name", ["answer", "scorecard", "7-the-race/lesson", "teaching"])
 def test_no_table_is_squeezed_beside_an_empty_margin(visit, name):
     for width in (1280, 1440):
