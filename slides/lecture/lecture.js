@@ -134,11 +134,13 @@ const give = () => {
 // a sign after a formula stays in the formula's line
 function bindSigns() {
   document.querySelectorAll('.slides mjx-container:not([display="true"])').forEach(formula => {
-    const [sign] = /^[.,;:!?)\]。，；：！？）”"]+/.exec(formula.nextSibling?.data ?? "") ?? [];
+    const after = formula.nextSibling;
+    if (!(after instanceof Text)) return;
+    const [sign] = /^[.,;:!?)\]。，；：！？）”"]+/.exec(after.data) ?? [];
     if (!sign) return;
     const bound = document.createElement("span");
     bound.style.whiteSpace = "nowrap";
-    formula.nextSibling.data = formula.nextSibling.data.slice(sign.length);
+    after.data = after.data.slice(sign.length);
     formula.before(bound);
     bound.append(formula, sign);
   });
