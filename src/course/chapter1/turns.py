@@ -382,7 +382,7 @@ def with_norms() -> Numbers:
     ),
 )
 def wider_widths() -> Numbers:
-    """Measure by which factor the far Jacobian differs between graphs and between widths.
+    """Measure the factor by which the far Jacobian differs between graphs and between widths.
 
     Graphs with the same diameter are also compared with each other.
     """

@@ -132,7 +132,7 @@ def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, li
 
 
 def falls_behind(kept: float, n: int = 31) -> int:
-    """Return the number of layers from which causal attention is worse than the tree.
+    """Return the smallest number of layers at which causal attention is worse than the tree.
 
     We compare the influence of the weakest token with that of the tree's weakest node
     (`worst_heard`).

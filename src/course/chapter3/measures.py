@@ -591,7 +591,7 @@ def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
 def ones_at_the_end(
     model: LanguageModel, runs: Sequence[int] = (1, 5, 20, 50), n: int = 202, seeds: int = 2
 ) -> Float[Tensor, " runs"]:
-    """Measure how far the last hidden state moves if the last 1 of n digits is repeated.
+    """Measure how far the last hidden state moves if we repeat the last digit, a 1.
 
     The distance is the L1 distance.
 

@@ -170,7 +170,7 @@ READS, MISREADS = Threshold(0.9), Threshold(0.5)
     nothing=("a width that changes nothing", {"long": [1.0] * 3, "solved": [1.0] * 2}),
 )
 def transition_at_the_vocabulary() -> Numbers:
-    """Measure the accuracy of reading the counts of 64 symbols at widths below and equal to 64."""
+    """Measure how accurately the counts of 64 symbols can be read, at widths up to 64."""
     product = {
         n: [measures.read_right(64, d, "tight", n) for d in (48, 63, 64)] for n in (16, 4096)
     }

@@ -51,7 +51,8 @@ FIFTH = Threshold(0.2)
 def bound_decays() -> Numbers:
     """Measure RoFormer's bound at distance 0 and at the distances in `FAR`.
 
-    The result also says in how many of the first 250 steps of the distance the bound rises.
+    The result also counts the steps of one token, among the first 250 distances, at which the
+    bound rises.
     """
     steps = rope_scaling.decay_bound(torch.arange(251), 128, 1e4).diff()
     return {
@@ -233,8 +234,8 @@ def one_frequency_loses_content() -> Numbers:
     """Return the first distance at which a query gives a key a negative score, for 64 angles.
 
     The angle is the one between query and key. From this distance on, a token with a score of 0 may
-    be ahead of the key. The result is keyed by frequency, and a distance is infinite if the score
-    is never negative.
+    score higher than the key. The result is keyed by frequency, and a distance is infinite if the
+    score is never negative.
     """
     around = torch.arange(64, dtype=torch.float64) * 2 * math.pi / 64
     keys, query = (

@@ -206,7 +206,7 @@ def _last_answer(line: str) -> re.Match | None:
 
 
 def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
-    """Return the total attention weight of all ones, if each one leads each zero by `lead`.
+    """Return the total attention weight of all digits 1, if each 1 leads each 0 by `lead`.
 
     `lead` is a difference of logits. The weight depends only on the ratio of the two counts, so it
     does not show how many tokens there are (Barbero et al., 2024, proof of Proposition B.9).

@@ -19,7 +19,7 @@ from helpers.models import LanguageModel
 
 
 class Plan(NamedTuple):
-    """Hold how much of each measure a report computes, such as lengths and texts.
+    """Hold the size of each measurement of a report, such as its lengths and number of texts.
 
     The last plan in `PLANS` has the labs' settings.
     """

@@ -695,7 +695,7 @@ GROUPS = {
 
 
 def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
-    """Return the runs to compare within one group of `GROUPS`, keyed by the group's member.
+    """Return the runs to compare within one group of `GROUPS`, with one key for each member.
 
     All settings except the compared one are those of the plain decoder, which has RoPE with base
     10,000 and reads characters.

@@ -283,11 +283,12 @@ def _reword(figure: Figure) -> None:
 
 
 def image(figure: Any, alt: str) -> str:
-    """Return a figure as an HTML image that contains its own bytes, and close the figure.
+    """Return a figure as HTML that needs no other file, and close the figure.
 
-    The image is lossless WebP with 128 colours. On a page of the book the result is an `<svg>`
-    whose text stays text, with a second drawing for phones. A figure stays an image if it is a
-    matrix or would be larger as a drawing. Then `data-image` gives the reason.
+    In a notebook the result is an `<img>` with a lossless WebP image of 128 colours. On a page of
+    the book it is an `<svg>`, with a second one for phones. If the figure is a matrix, or if the
+    `<svg>` would be larger than the image, the page has the `<img>`, too. Then `data-image` gives
+    the reason.
 
     >>> image(Figure(), "Nothing is drawn.")[:4]
     '<img'
