@@ -18,7 +18,7 @@ from helpers.widget import SLIDES
 
 HEAD = re.compile(r"<thead>.*?</thead>", re.S)
 CELL = re.compile(r"<th\b[^>]*>.*?</th>", re.S)
-EMPTY = re.compile(r"<th\b([^>]*)>\s*</th>")
+EMPTY = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;)*</th>")
 
 
 def _notebooks(env, names) -> list[Path]:

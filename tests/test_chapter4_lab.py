@@ -367,7 +367,7 @@ def test_intervals_are_drawn_where_they_are_given():
     _, finding = figures.counting_by_length(COUNTED, "window", whole)
     assert len(asked_) == 2 * len(trained.LENGTHS)
     assert {strings for _, strings in asked_} == {3 * trained.STRINGS}
-    assert f"bars: intervals for {3 * trained.STRINGS}" in finding
+    assert f"Bars are intervals for {3 * trained.STRINGS}" in finding
 
 
 @pytest.mark.parametrize("left_out", sorted(WITHIN.seed.unique()))
@@ -480,4 +480,4 @@ def test_the_picture_states_the_turn_that_the_margins_have():
     lengths = range(2, 81)
     at = trained.turn(lengths, checkpoints.copying(model, lengths, "last", "0")["margin"])
     assert at > trained.LONGEST
-    assert f"turns at {at} digits" in finding
+    assert f"first wrong at {at} digits" in finding

@@ -900,7 +900,7 @@ DONE = [
     ("waves", [lambda page: page.evaluate("location.hash = 'drawing=waves&view=race'"), choose("your bet", "NoPE"), slide("End", "length")], "(mean of"),
     ("waves", [slide("End", "size of the second", "λ")], "no agreement is enough for a gain"),
     ("waves", [slide("Home", "λ")], "nothing is subtracted: the noise stays as it was"),
-    ("barcodes", [lambda page: page.locator("input[type=range]").press("End"), tick("window of 32")], "all 576 numbers of the last state are the same bits"),
+    ("barcodes", [lambda page: page.locator("input[type=range]").press("End"), tick("window of 32")], "all 576 numbers of the last state are identical bit for bit"),
 ]  # fmt: skip
 
 
@@ -936,7 +936,7 @@ def test_the_rivers_masks_are_what_their_names_say(stand):
         mask = torch.tensor([[j <= i and sees(i, j) for j in range(12)] for i in range(12)])
         share = attention.influence([attention.uniform(mask)] * 4)[-1, 5].item()
         said = page.locator(".drawing-says").inner_text()
-        assert f"After 4 layers {two(100 * share)}% of what the last token holds" in said, kind
+        assert f"After 4 layers, {two(100 * share)}% of the last token's state" in said, kind
 
 
 def test_between_two_lengths_the_race_says_their_mean(stand):

@@ -710,7 +710,7 @@ def test_a_checkpoint_of_another_kind_or_without_its_card_is_one_sentence(tmp_pa
     out = str(tmp_path / "out")
     assert "no window" in said(str(path), "--out", out)
     path.with_suffix(".json").unlink()
-    assert "with its card" in said(str(path), "--out", out)
+    assert "put its card" in said(str(path), "--out", out)
     assert not list(Path(out).glob("*"))
 
 

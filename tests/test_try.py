@@ -582,7 +582,7 @@ def test_a_broken_load_goes_on_where_it_was_and_a_wrong_part_is_refused(chromium
     page.goto(f"{site}/live/index.html")
     page.click("[data-do=load]")
     page.wait_for_selector(".live-status.bad")
-    assert "press the button to go on" in page.inner_text(".live-status")
+    assert "Press the button to go on" in page.inner_text(".live-status")
     assert asked.count(files[2]) == 2, "a part with a wrong hash is fetched again"
     fault.clear()
     asked.clear()

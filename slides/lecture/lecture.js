@@ -136,7 +136,7 @@ function bindSigns() {
   document.querySelectorAll('.slides mjx-container:not([display="true"])').forEach(formula => {
     const after = formula.nextSibling;
     if (!(after instanceof Text)) return;
-    const [sign] = /^[.,;:!?)\]。，；：！？）”"]+/.exec(after.data) ?? [];
+    const [sign] = /^[.,;:!?)\]。，；：\uff01？）”"]+/.exec(after.data) ?? [];
     if (!sign) return;
     const bound = document.createElement("span");
     bound.style.whiteSpace = "nowrap";

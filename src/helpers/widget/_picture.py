@@ -44,7 +44,7 @@ _TALL = {"tall": 5.0}  # below a heading alone, where a widget has its controls
 _HEAVY = 120_000  # if a drawing has more characters, we use an image
 # A deck has the drawings of all states of a widget, which should stay below this many characters. A
 # widget with more than a few states has only one drawing for each state.
-_WIDGET, _FEW = 1_200_000, 20
+_WIDGET, _FEW = 1_200_000, 30
 STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 
 
