@@ -3,7 +3,6 @@
 The directive `{times}` lists how long each notebook took.
 """
 
-import re
 import zlib
 from pathlib import Path
 
@@ -15,10 +14,6 @@ from docutils.parsers.rst import Directive
 from book import kernels
 from book.execution import at_once, environment, execute, executed, kept, key, times
 from helpers.widget import SLIDES
-
-HEAD = re.compile(r"<thead>.*?</thead>", re.S)
-CELL = re.compile(r"<th\b[^>]*>.*?</th>", re.S)
-EMPTY = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;)*</th>")
 
 
 def _notebooks(env, names) -> list[Path]:
@@ -47,33 +42,6 @@ def fill(app, env, names):
         app.extensions[name].parallel_read_safe = True
 
 
-def one_head(table: str) -> str:
-    """Return the HTML of an output with a single head row in each of its tables.
-
-    pandas writes the name of a frame's index into a second head row, below an empty cell. We move
-    the name into the first row. A cell that stays empty names no column, so it becomes a `td`.
-
-    >>> one_head("<thead><tr><th></th><th>a</th></tr><tr><th>n</th><th></th></tr></thead>")
-    '<thead><tr><th>n</th><th>a</th></tr></thead>'
-    >>> one_head("<thead><tr><th></th><th>a</th></tr></thead>")
-    '<thead><tr><td></td><th>a</th></tr></thead>'
-    """
-    return HEAD.sub(lambda match: EMPTY.sub(r"<td\1></td>", _joined(match[0])), table)
-
-
-def _joined(head: str) -> str:
-    rows = [CELL.findall(row) for row in re.findall(r"<tr.*?</tr>", head, re.S)]
-    if len(rows) != 2 or len(rows[0]) != len(rows[1]) or "span=" in head:
-        return head
-    pairs = list(zip(*rows, strict=True))
-    empty = [[bool(EMPTY.fullmatch(cell)) for cell in pair] for pair in pairs]
-    if any(above == below for above, below in empty):
-        return head
-    cells = "".join(pair[is_empty] for pair, (is_empty, _) in zip(pairs, empty, strict=True))
-    opening = re.search(r"<tr[^>]*>", head)[0]
-    return f"<thead>{opening}{cells}</tr></thead>"
-
-
 def swap(app, name, source):
     """Replace the source of a page by its executed notebook."""
     path = Path(app.env.doc2path(name))
@@ -81,10 +49,7 @@ def swap(app, name, source):
         notebook = executed(path, Path(app.srcdir))
         for cell in notebook.cells:
             for output in cell.get("outputs", []):
-                data = output.get("data", {})
-                data.pop(SLIDES, None)  # only decks use these drawings
-                if "text/html" in data:
-                    data["text/html"] = one_head(data["text/html"])
+                output.get("data", {}).pop(SLIDES, None)  # only decks use these drawings
         source[0] = nbformat.writes(notebook)
 
 

@@ -2,9 +2,10 @@
 
 import re
 
-import outputs
 import pandas as pd
 import pytest
+
+from book.execution import one_head
 
 FRAME = pd.DataFrame({"a": [1], "b": [2]}, index=pd.Index([3], name="n"))
 SPLIT = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")]))
@@ -16,16 +17,16 @@ SPLIT = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("x", "a"), ("
     ids=["named index", "index without a name"],
 )
 def test_a_head_has_one_row_with_the_name_of_the_index(frame, names):
-    head = outputs.one_head(frame.to_html()).split("</thead>")[0]
+    head = one_head(frame.to_html()).split("</thead>")[0]
     assert re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", head) == names
     assert "<th></th>" not in head
     assert head.count("<tr") == 1
 
 
 def test_a_head_of_groups_keeps_its_rows():
-    assert outputs.one_head(SPLIT.to_html()).count("<tr") == SPLIT.to_html().count("<tr")
+    assert one_head(SPLIT.to_html()).count("<tr") == SPLIT.to_html().count("<tr")
 
 
 def test_the_cells_below_the_head_stay():
     table = FRAME.to_html()
-    assert outputs.one_head(table).split("</thead>")[1] == table.split("</thead>")[1]
+    assert one_head(table).split("</thead>")[1] == table.split("</thead>")[1]

@@ -38,6 +38,9 @@ CELL_SECONDS = 600  # the longest time that one cell may take
 MEMORY = 2.5e9  # bytes of memory for a notebook with a language model
 # the number of stored executions per notebook, so that a return to a branch needs no new execution
 KEPT = 3
+HEAD = re.compile(r"<thead>.*?</thead>", re.S)
+CELL = re.compile(r"<th\b[^>]*>.*?</th>", re.S)
+EMPTY = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;)*</th>")
 
 
 def environment(root: Path) -> dict[str, str]:
@@ -140,7 +143,37 @@ def executed(path: Path, root: Path) -> nbformat.NotebookNode:
         kind.code = [cell for cell in kind.cells if cell.cell_type == "code"]
     for cell, done in zip(notebook.pop("code"), outputs.pop("code"), strict=True):
         cell.outputs, cell.execution_count = done.outputs, done.execution_count
+        for output in cell.outputs:
+            if "text/html" in output.get("data", {}):
+                output.data["text/html"] = one_head(output.data["text/html"])
     return notebook
+
+
+def one_head(table: str) -> str:
+    """Return the HTML of an output with a single head row in each of its tables.
+
+    pandas writes the name of a frame's index into a second head row, below an empty cell. We move
+    the name into the first row. A cell that stays empty names no column, so it becomes a `td`.
+
+    >>> one_head("<thead><tr><th></th><th>a</th></tr><tr><th>n</th><th></th></tr></thead>")
+    '<thead><tr><th>n</th><th>a</th></tr></thead>'
+    >>> one_head("<thead><tr><th></th><th>a</th></tr></thead>")
+    '<thead><tr><td></td><th>a</th></tr></thead>'
+    """
+    return HEAD.sub(lambda match: EMPTY.sub(r"<td\1></td>", _joined(match[0])), table)
+
+
+def _joined(head: str) -> str:
+    rows = [CELL.findall(row) for row in re.findall(r"<tr.*?</tr>", head, re.S)]
+    if len(rows) != 2 or len(rows[0]) != len(rows[1]) or "span=" in head:
+        return head
+    pairs = list(zip(*rows, strict=True))
+    empty = [[bool(EMPTY.fullmatch(cell)) for cell in pair] for pair in pairs]
+    if any(above == below for above, below in empty):
+        return head
+    cells = "".join(pair[is_empty] for pair, (is_empty, _) in zip(pairs, empty, strict=True))
+    opening = re.search(r"<tr[^>]*>", head)[0]
+    return f"<thead>{opening}{cells}</tr></thead>"
 
 
 def execute(paths: list[Path], root: Path) -> None:
