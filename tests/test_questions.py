@@ -618,7 +618,7 @@ def paired_difference(d, s, **_):
     if wide.low > 0:
         return ["So it is better"]
     return [
-        "So it is equal within 0.05" if max(map(abs, narrow)) <= 0.05 else "So it is not told apart"
+        "So it is equal within 0.05" if max(map(abs, narrow)) <= 0.05 else "So it is inconclusive"
     ]
 
 

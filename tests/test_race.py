@@ -507,7 +507,7 @@ def test_each_verdict_can_be_reached():
     rows = made({"up": 0.2, "down": -0.2, "same": 0.0})
     equal = protocol.EQUAL
     assert verdicts(rows) == {"RoPE": "baseline", "up": "better", "down": "worse", "same": equal}
-    assert verdicts(made({"up": -0.2}, noise=0.3))["up"] == "not told apart", (
+    assert verdicts(made({"up": -0.2}, noise=0.3))["up"] == "inconclusive", (
         "the gap is within the noise"
     )
     assert verdicts(made({"up": 0.02}, noise=0.001))["up"] == equal, (
@@ -907,7 +907,7 @@ def test_an_order_that_turns_with_the_rate_hangs_on_it():
         return rates.order("recall", "a", "b", cells(*itertools.chain(*pairs)))
 
     said = [ordered(0.2, 0.1), ordered(0.2, -0.1), ordered(0.2, 0.01), ordered(0.2)]
-    assert said == ["stands at every rate", "hangs on the rate", "not told apart", "not run"]
+    assert said == ["stands at every rate", "hangs on the rate", "inconclusive", "not run"]
 
 
 def test_both_stops_are_told_of_the_runs_that_learned(monkeypatch):

@@ -445,7 +445,7 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
 
 # Check an entry of the race -----------------------------------------------------------------------
 
-BETTER, SAME, WORSE = "better", "not told apart", "worse"
+BETTER, SAME, WORSE = "better", "inconclusive", "worse"
 FEW = 3  # the number of seeds, because a p value from two seeds depends on the processor
 
 

@@ -115,7 +115,7 @@ def race_physical_help() -> Numbers:
     against=("the design is significantly worse than RoPE", lambda won: won.rope == "worse"),
     nothing=(
         "RoPE in each layer",
-        lambda won: {"won": won.assign(success=False, rope="not told apart")},
+        lambda won: {"won": won.assign(success=False, rope="inconclusive")},
     ),
 )
 def race_local_and_global_opens_both() -> Numbers:

@@ -87,7 +87,7 @@ def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
 
     >>> runs = [2.0, 2.1, 1.9], [0.1, 0.0, 0.1], [3.0, -2.0, 1.0]
     >>> tuple(map(verdict, runs, (0.01, 0.5, 0.9)))
-    ('better', 'equal within 1.25', 'not told apart')
+    ('better', 'equal within 1.25', 'inconclusive')
     >>> verdict([0.1, 0.0, 0.1], 0.5, room=0.1)
     'no room'
     """
@@ -96,7 +96,7 @@ def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
         return EQUAL if room >= MARGIN else NO_ROOM
     if p < LEVEL:
         return "better" if mean > 0 else "worse"
-    return "not told apart" if room >= MARGIN else NO_ROOM
+    return "inconclusive" if room >= MARGIN else NO_ROOM
 
 
 def able(rows: pd.DataFrame) -> pd.Series:

@@ -106,7 +106,7 @@ VERDICTS = (
     "better",
     "worse",
     EQUAL,
-    "not told apart",
+    "inconclusive",
     NO_ROOM,
     "not learned",
     "reference not learned",
@@ -161,7 +161,7 @@ PLATEAU, PARTS, STILL = 3000, 6, 0.05
 #   names the rate.
 # * The order of two entries at 128 "stands at every rate" if the difference of means at the end has
 #   one sign, and at least STILL in size, at each rate that both ran; it "hangs on the rate" if the
-#   sign turns; else "not told apart".
+#   sign turns; else "inconclusive".
 # * Price with length: `race_price` at .005 and .002, three seeds, at the trained lengths of its
 #   table. An entry that learns at one of the two rates has learned. A ratio of two entries' prices
 #   is of their best rates.
@@ -188,7 +188,7 @@ RATES = (0.001, 0.002, 0.005)
 # quarter or more at both rates; "sooner" if it falls by as much at both; else "no order". "A larger
 # window costs length" is said if right at 128 pairs after all steps is lower with the largest
 # window than with the smallest by STILL or more at both rates; "gains length" if higher; else
-# "hangs on the rate" or "not told apart". Forgetting attention is an added entry: seeds 0 to 2 at
+# "hangs on the rate" or "inconclusive". Forgetting attention is an added entry: seeds 0 to 2 at
 # all five tasks of `race`, and of `race_plateau` at retrieval, .005 and .002. What was still
 # missing, written down before its rows, seeds 0 to 2: stick-breaking at retrieval at .002 and .001;
 # counting of NoPE at .001 and .002 and of squared ReLU at .001; forgetting attention at recall,

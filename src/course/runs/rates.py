@@ -73,7 +73,7 @@ def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) 
     for both.
 
     Returns:
-        "stands at every rate", "hangs on the rate" or "not told apart", by the rules of the
+        "stands at every rate", "hangs on the rate" or "inconclusive", by the rules of the
             protocol, or "not run" if fewer than two rates were run for both.
     """
     cells = by_rate() if cells is None else cells
@@ -84,7 +84,7 @@ def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) 
         return "not run"
     if all(gap >= STILL for gap in gaps) or all(gap <= -STILL for gap in gaps):
         return "stands at every rate"
-    return "hangs on the rate" if min(gaps) <= -STILL and max(gaps) >= STILL else "not told apart"
+    return "hangs on the rate" if min(gaps) <= -STILL and max(gaps) >= STILL else "inconclusive"
 
 
 def goes_far(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
