@@ -634,6 +634,17 @@ def test_the_page_that_trains_offers_three_decoders_and_folds_the_rest(opened):
     assert page.errors == other.errors == []
 
 
+def test_the_empty_chart_says_what_will_come_and_takes_a_guess_by_tap(opened):
+    page = opened(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+    chart = page.locator(".train-lengths svg")
+    for words in ("Press Train", "chance (guessing): 0.25", "length of the row, in pairs"):
+        assert words in chart.text_content()
+    chart.tap(position={"x": 150, "y": 81})
+    assert page.input_value("[data-guess]") == "0.75"
+    assert "your guess?" not in chart.text_content()
+    assert page.errors == []
+
+
 @pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
 def test_the_first_screen_of_the_trainer_explains_the_row_and_shows_the_chart(opened, locale):
     page = opened(viewport={"width": 1280, "height": 800}, locale=locale)

@@ -12,19 +12,19 @@ const FIRST = "llama-3.1-8b", LEAST = 2 ** 8, SPAN = 12, STEPS = 1200; // the sl
 const TYPED = [
   ["num_hidden_layers", said("layers", "层数")], ["hidden_size", said("width", "宽度")], ["num_attention_heads", said("heads", "头数")],
   ["num_key_value_heads", said("key-value heads", "键值头数")], ["head_dim", said("width of a head", "每个头的宽度")], ["sliding_window", said("window", "窗口")],
-  ["every", said("one layer in … sees all", "每几层有一层看全部")], ["rope_theta", said("base of RoPE", "RoPE 的底数")],
+  ["every", said("one layer in … sees all", "每几层中有一层能看到全部 token")], ["rope_theta", said("base of RoPE", "RoPE 的底数")],
   ["max_position_embeddings", said("context", "上下文长度")], ["vocab_size", said("vocabulary", "词表大小")],
 ];
-const STATES = { breaks: said("breaks", "会出问题"), late: said("late", "较晚"), open: said("the file cannot say", "文件说不了"), holds: said("holds", "没问题"), note: "" };
+const STATES = { breaks: said("breaks", "会失效"), late: said("late", "较晚才到达"), open: said("the file cannot say", "文件中没有"), holds: said("holds", "没问题"), note: "" };
 const shown = { config: null, title: "", source: "", n: 100_000 };
 const at = (selector) => root.querySelector(selector);
 
 const frame = () => `<div class="live-row">
 <label>${said("a well-known model", "常见的模型")} <select data-do="known"><option value="">${said("one of your own", "你自己的")}</option>${Object.entries(known()).map(([name, { title }]) => `<option value="${name}">${escape(title)}</option>`).join("")}</select></label>
-<button type="button" data-do="choose">${said("Choose a config.json", "选一个 config.json")}</button><input type="file" hidden data-do="file" accept=".json,application/json,text/plain">
-<span>${said("or drop it anywhere on this page", "或把它拖到本页任意处")}</span></div>
-<details class="live-change" data-fold="paste"><summary>${said("Paste or change its text", "粘贴或修改文本")}</summary><label class="tall">config.json<textarea data-do="text" rows="8" spellcheck="false" autocomplete="off"></textarea></label></details>
-<details class="live-change" data-fold="numbers"><summary>${said("Type a few numbers", "只填几个数")}</summary><div class="live-row">${TYPED.map(([name, label]) => `<label>${label} <input type="number" data-typed="${name}" min="1" inputmode="numeric"></label>`).join("")}</div></details>
+<button type="button" data-do="choose">${said("Choose a config.json", "选择一个 config.json")}</button><input type="file" hidden data-do="file" accept=".json,application/json,text/plain">
+<span>${said("or drop it anywhere on this page", "或者把文件拖到本页任意位置")}</span></div>
+<details class="live-change" data-fold="paste"><summary>${said("Paste or change its text", "粘贴或修改文件内容")}</summary><label class="tall">config.json<textarea data-do="text" rows="8" spellcheck="false" autocomplete="off"></textarea></label></details>
+<details class="live-change" data-fold="numbers"><summary>${said("Type a few numbers", "只填写几个数值")}</summary><div class="live-row">${TYPED.map(([name, label]) => `<label>${label} <input type="number" data-typed="${name}" min="1" inputmode="numeric"></label>`).join("")}</div></details>
 <p class="live-error" role="alert"></p>
 <div class="reading-found"><p class="reading-title"></p>
 <div class="live-row"><label class="reading-length">${said("length of the text", "文本长度")} <input type="range" data-do="slide" min="0" max="${STEPS}" step="1"></label><label>n = <input type="number" data-do="n" min="2" max="${TOKENS}" step="1"> ${said("tokens", "个 token")}</label></div>
@@ -32,8 +32,8 @@ const frame = () => `<div class="live-row">
 <h2>${said("Who reaches whom", "谁能到达谁")}</h2><div class="reading-layers"></div><p class="live-key"></p>
 <div class="reading-clocks"></div>
 <h2>${said("What follows", "由此可知")}</h2><ol class="reading-rows"></ol>
-<h2>${said("What the file cannot say", "文件说不了的")}</h2><ul class="reading-unknown">${words().unknown[language].map((each) => `<li>${escape(each)}</li>`).join("")}</ul>
-<p>${said("The same on the command line", "命令行里同样可以")}: <code>python -m course.report config.json --out reports --tokens <span class="reading-n"></span></code></p></div>`;
+<h2>${said("What the file cannot say", "文件中没有的信息")}</h2><ul class="reading-unknown">${words().unknown[language].map((each) => `<li>${escape(each)}</li>`).join("")}</ul>
+<p>${said("The same on the command line", "也可以在命令行中运行")}: <code>python -m course.report config.json --out reports --tokens <span class="reading-n"></span></code></p></div>`;
 
 const toStep = (n) => Math.round((Math.log2(n / LEAST) * STEPS) / SPAN);
 const toTokens = (step) => (step >= STEPS ? TOKENS : Math.round(LEAST * 2 ** ((step * SPAN) / STEPS)));
@@ -61,7 +61,7 @@ function clockPicture(each, theta) {
   const wide = Math.min(440, each.half ? (room() - 24) / 2 : room()), [l, r, t, b] = [58, wide - 10, 50, 190], [low, high] = [-5, 6];
   const turns = theta.map((angle) => (angle * each.limit) / (2 * Math.PI)), y = (value) => b - ((Math.min(high, Math.max(low, Math.log10(value || 1e-9))) - low) / (high - low)) * (b - t);
   const x = (i) => (theta.length > 1 ? l + 8 + (i / (theta.length - 1)) * (r - l - 16) : (l + r) / 2), part = words().parts[each.kind], who = part ? part[language] : "";
-  const title = said(`rotations over ${say(each.limit)} tokens, by pair`, `${say(each.limit)} 个 token 内各对转的圈数`);
+  const title = said(`rotations over ${say(each.limit)} tokens, by pair`, `${say(each.limit)} 个 token 内各旋转对转过的圈数`);
   return `<figure><svg viewBox="0 0 ${wide} ${b + 44}" style="max-width:${wide}px" role="img" aria-label="${escape(`${who}${title}: ${each.slow} / ${each.pairs} < 1`)}"><text x="4" y="16" font-weight="600">${escape(who.replace(/[:：]\s*$/, ""))}</text><text x="4" y="36">${escape(title)}</text>
 <rect x="${l}" y="${y(1)}" width="${r - l}" height="${b - y(1)}" fill="var(--wash)"/><line class="axis" x1="${l}" x2="${r}" y1="${y(1)}" y2="${y(1)}"/>
 ${[-4, 0, 4].map((power) => `<text class="quiet" x="${l - 6}" y="${y(10 ** power) + 5}" text-anchor="end">${{ "-4": "0.0001", 0: "1", 4: "10,000" }[power]}</text>`).join("")}
@@ -83,10 +83,10 @@ function draw() {
   at(".live-says").textContent = short(made, n, language);
   at(".reading-layers").innerHTML = layerPicture(found);
   at(".live-key").innerHTML = [
-    kinds.some((x) => attends(x) && x[2]) ? key("blue", said("what the last token sees, rotary", "最后一个 token 看到的，旋转")) : "",
-    kinds.some((x) => attends(x) && !x[2]) ? key("green", said("what it sees, not rotary", "它看到的，不旋转")) : "",
-    kinds.some((x) => !attends(x)) ? key("purple", said("other mixing", "其他方式混合")) : "",
-    key("orange", said("how far the first token can have come", "第一个 token 最远能到哪里")),
+    kinds.some((x) => attends(x) && x[2]) ? key("blue", said("what the last token sees, rotary", "最后一个 token 能看到的（使用 RoPE）")) : "",
+    kinds.some((x) => attends(x) && !x[2]) ? key("green", said("what it sees, not rotary", "它能看到的（不使用 RoPE）")) : "",
+    kinds.some((x) => !attends(x)) ? key("purple", said("other mixing", "以其他方式混合")) : "",
+    key("orange", said("how far the first token can have come", "第一个 token 的信息最远能传到哪里")),
   ].join("");
   const turning = found.rope.filter(({ layers }) => layers);
   at(".reading-clocks").innerHTML = turning.map((each) => clockPicture({ ...each, half: turning.length > 1 && room() > 660 }, frequencies(config, each.kind, n))).join("");
@@ -104,7 +104,7 @@ function attempt(work) {
     found.classList.remove("stale");
   } catch (problem) {
     if (!(problem instanceof Refused)) throw problem;
-    error.textContent = said(`Not read: ${problem.said(language)}.`, `没有读入：${problem.said(language)}。`);
+    error.textContent = said(`Not read: ${problem.said(language)}.`, `无法读入：${problem.said(language)}。`);
     found.classList.add("stale");
   }
 }
@@ -151,7 +151,7 @@ function typed() {
   }
   at("[data-do=known]").value = "";
   at("[data-do=text]").value = JSON.stringify(config, null, 1);
-  read(at("[data-do=text]").value, said("your numbers", "你填的数"), "", true);
+  read(at("[data-do=text]").value, said("your numbers", "你填写的数值"), "", true);
 }
 
 function begin() {

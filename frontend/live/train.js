@@ -27,6 +27,8 @@ const CHOICES = [
     design: { positions: "mixed", window: 8, map: "softmax" },
   },
 ];
+/** What follows the task in Chinese: what the reader may guess. */
+const ASKED_IN_CHINESE = `训练只用长度不超过 ${TRAINED} 的行。请先猜：长度为 64 时，准确率还有多少？再按 Train。`;
 const NAMES = { positions: "positions", window: "window", map: "attention weights" };
 const begin = { task: "retrieval", positions: "RoPE", window: 0, map: "softmax", seed: 0, rate: "best" };
 let state = { ...begin }, seeds = {}, busy = false, ask = null, act = null, waiting = 0, measured = 0;
@@ -104,6 +106,10 @@ const text = (x, y, words, anchor = "start", kind = "quiet") =>
   `<text class="${kind}" x="${x}" y="${y}" text-anchor="${anchor}">${escape(words)}</text>`;
 const level = (l, r, y, words) =>
   `<line class="grid" x1="${l}" x2="${r}" y1="${y}" y2="${y}"/>${text(l - 6, y + 5, words, "end")}`;
+/** The accuracy of guessing, as a dashed line that says what it is. */
+const byChance = (l, r, y, chance, at = l) =>
+  `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${y}" y2="${y}"/>` +
+  text(at, y - 6, `chance (guessing): ${shareOf(chance)}`, at === r ? "end" : "start", "quiet over");
 const ofSeeds = ({ task, design }) => seeds[task]?.[entryOf(design)] ?? [];
 const sameRun = (a, b) =>
   JSON.stringify([a.run.task, a.run.design, a.run.rate, a.done.right]) ===
@@ -138,19 +144,19 @@ function learning(room) {
     room,
     320,
     `Training after ${losses.length} steps: ${said}`,
-    text(l, 14, "loss on up to 16, mean of 5 steps") +
+    text(l, 14, "loss, mean of 5 steps") +
       level(l, r, yl(0), "0") +
       level(l, r, yl(top), say(top)) +
       path(means, "orange") +
-      text(l, 142, "right at 16", "start", "train-16") +
-      text(l + 92, 142, "and at 64", "start", "train-64") +
+      text(l, 142, "accuracy at 16", "start", "train-16") +
+      text(l + 108, 142, "and at 64", "start", "train-64") +
       text(
-        l + 172,
+        l + 184,
         142,
-        dots.length ? `○ our seeds, at 64${run.rate === RATE ? "" : `, rate ${RATE}`}` : "",
+        dots.length ? `○ our seeds${run.rate === RATE ? "" : `, rate ${RATE}`}` : "",
       ) +
       [0, 0.5, 1].map((v) => level(l, r, yr(v), String(v))).join("") +
-      `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${yr(TASKS[run.task].chance)}" y2="${yr(TASKS[run.task].chance)}"/>` +
+      byChance(l, r, yr(TASKS[run.task].chance), TASKS[run.task].chance, r) +
       path(
         looks.map((each) => [x(each.steps), yr(each.now[0])]),
         "blue",
@@ -161,8 +167,41 @@ function learning(room) {
       ) +
       rings +
       [0, most / 2, most].map((step) => text(x(step), 292, String(step), "middle")).join("") +
-      text((l + r) / 2, 312, "steps (dashed: chance)", "middle"),
+      text((l + r) / 2, 312, "steps of training", "middle"),
   );
+}
+
+/** Where the chart of lengths lies in its room, and where a length and an accuracy lie in it. */
+function plane(room) {
+  const high = room > 700 ? 400 : 306,
+    [l, r, t, b] = [44, room - 20, 26, high - 46];
+  const x = (n) => l + (Math.log2(Math.min(n, FAR) / 16) / 5) * (r - l),
+    y = (v) => b - v * (b - t);
+  return { high, l, r, t, b, x, y };
+}
+
+/** What will stand in the empty chart, and the length for which the reader guesses. */
+function waits({ l, r, t, b, x, y }) {
+  const middle = (l + r) / 2,
+    words = busy
+      ? ["The accuracy at each length", "appears here when training ends."]
+      : ["Press Train: the accuracy of your", "decoder appears here, length by length."];
+  const asked = guess === "" && !busy ? text(x(64), y(0.42), "your guess?", "middle", "guess over") : "";
+  return (
+    `<line class="guess" stroke-dasharray="2 5" x1="${x(64)}" x2="${x(64)}" y1="${t}" y2="${b}"/>` +
+    asked +
+    words.map((line, k) => text(middle, y(0.78) + 20 * k, line, "middle", "quiet over")).join("")
+  );
+}
+
+/** A tap on the empty chart is a guess, too. */
+function tapped(svg, { clientY }) {
+  const { high, t, b } = plane(svg.viewBox.baseVal.width),
+    { top, height } = svg.getBoundingClientRect(),
+    accuracy = (b - ((clientY - top) / height) * high) / (b - t);
+  guess = Math.min(1, Math.max(0, Math.round(20 * accuracy) / 20));
+  $("[data-guess]").value = guess;
+  draw();
 }
 
 /** Right by length: the reader's guess and runs, and, once there is one to lay among them, our seeds. */
@@ -171,10 +210,8 @@ function lengths(room) {
     about = now?.run ?? { task: state.task, design: designOf(state) },
     all = ofSeeds(about),
     threads = shown ? all : [],
-    high = room > 700 ? 400 : 306,
-    [l, r, t, b] = [44, room - 20, 26, high - 46];
-  const x = (n) => l + (Math.log2(Math.min(n, FAR) / 16) / 5) * (r - l),
-    y = (v) => b - v * (b - t),
+    place = plane(room),
+    { high, l, r, b, x, y } = place,
     low = (n) => Math.max(16, n);
   const lines = threads.map(([, ...scores]) =>
     path(
@@ -222,9 +259,10 @@ function lengths(room) {
     room,
     high,
     `Accuracy by length: ${said}`,
-    text(l, 14, "accuracy by length (trained on up to 16)") +
+    text(l, 14, `accuracy (learned on rows of up to ${TRAINED} ${TASKS[about.task].unit})`) +
       [0, 0.5, 1].map((v) => level(l, r, y(v), String(v))).join("") +
-      `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${y(TASKS[about.task].chance)}" y2="${y(TASKS[about.task].chance)}"/>` +
+      (shown ? "" : waits(place)) +
+      byChance(l, r, y(TASKS[about.task].chance), TASKS[about.task].chance) +
       lines.join("") +
       before.join("") +
       path(
@@ -235,7 +273,7 @@ function lengths(room) {
       dots +
       bet +
       [...LENGTHS, 256, FAR].map((n) => text(x(n), b + 20, String(n), "middle")).join("") +
-      text((l + r) / 2, b + 40, TASKS[about.task].unit, "middle"),
+      text((l + r) / 2, b + 40, `length of the row, in ${TASKS[about.task].unit}`, "middle"),
   )}<div class="live-key">${key}</div>`;
 }
 
@@ -328,7 +366,7 @@ const unchanged = () => now.run.task === state.task && now.run.rate === rateOf(s
 /** What the task is, and what to guess before Train is pressed. */
 function asks() {
   const { example, means, chinese, unit, chance } = TASKS[state.task];
-  $(".train-chinese").textContent = CHINESE ? chinese : "";
+  $(".train-chinese").textContent = CHINESE ? chinese + ASKED_IN_CHINESE : "";
   $(".train-task").textContent =
     `For example, ${example}. ${means} The decoder learns on rows of up to ${TRAINED} ${unit}, and chance is ${shareOf(chance)}.`;
   return `Before you press Train, make a guess. The decoder will be right at ${TRAINED} ${unit}. What will its accuracy be at 64?`;
@@ -497,8 +535,11 @@ function exchange(next, target) {
   if (!now?.done) draw();
 }
 
-async function clicked({ target }) {
-  const name = target.closest?.("[data-do]")?.dataset.do;
+async function clicked(event) {
+  const { target } = event;
+  const name = target.closest?.("[data-do]")?.dataset.do,
+    chart = target.closest?.(".train-lengths svg");
+  if (chart && !now) tapped(chart, event);
   if (name === "train" && !busy) train(false);
   if (name === "on" && !busy) train(true);
   if (name === "stop") ask("stop");
