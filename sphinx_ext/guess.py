@@ -21,8 +21,8 @@ ASK = "How many ones are these? Your guess, without counting:"
 ANSWERED = "What five language models answered"
 RIGHT = "answers are right. The ones were written in three ways:"
 SOURCE = (
-    ". One answer each, as reported in the talk from which this course grew: an anecdote, "
-    "and a question."
+    ". The talk from which this course grew reports one answer for each. This is an anecdote "
+    "and not evidence, but it raises a good question."
 )
 SCRIPT = """<script>{
 const field = document.querySelector(".guess input");

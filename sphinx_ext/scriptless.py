@@ -8,7 +8,7 @@ import re
 FORMULAS = "JavaScript is off: formulas stand as TeX."
 SENTENCES = {
     r'<figure class="(?:explore|drawing)"[^>]*>': (
-        "JavaScript is off: this stands still, as it starts."
+        "JavaScript is off, so this figure shows only its first state."
     ),
     r'<figure class="atlas"[^>]*>': "JavaScript is off, which draws the maps here.",
     r'<div class="prediction" data-asks[^>]*>': "JavaScript is off: a guess is not kept.",

@@ -114,19 +114,22 @@ def told_of_collapse(n, kind):
     told = {0: "all 16 numbers differ", 16: "all 16 numbers are the same"}.get(
         count, f"{count} of 16 numbers are the same"
     )
-    return f"ones {told} in {kind}"
+    return f"ones, {told} in {kind}"
 
 
 def told_of_positions(n, p):
     near, found = turned_heads(n, p)
-    return f"{two(100 * near[n - 1])}% of its attention, head 2 gives the orange token, {n - p} back, {two(100 * found[p])}%"
+    return (
+        f"Head 1 gives {two(100 * near[n - 1])}% of its attention to the previous token. "
+        f"Head 2 gives {two(100 * found[p])}% to the orange token, which is {n - p} token"
+    )
 
 
 def told_of_noise(n, p, lam=0.8, agree=0.9):
     one, other = subtracted_maps(n, p, lam, agree)
     rest, others = one - other, torch.arange(n + 1) != p
     left = rest[others].norm() / one[others].norm()
-    return f"Of the noise {two(100 * left)}% is left, of the answer's weight {two(100 * rest[p] / one[p])}%"
+    return f"leaves {two(100 * left)}% of the noise and {two(100 * rest[p] / one[p])}% of the answer's weight"
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 40, 188, 189])
@@ -143,16 +146,16 @@ def test_the_machine_says_what_the_package_gives(n):
         state = {"at": 2, "kept": kept, "sink": weight}
         expected[kept] = (
             state | {"quiet": False},
-            f"holds, {two(100 * row[0])}% comes from the first",
+            f"vector, {two(100 * row[0])}% comes from the first token",
         )
         # a sink that says nothing leaves a state as it is
         quiet = (1 - weight / 2) * attention.uniform(
             attention.causal_mask(n + 1)
         ) + weight / 2 * torch.eye(n + 1)
         row = attention.influence([quiet.double()] * 2, kept)[-1]
-        expected["quiet", kept] = (state, f"and {two(100 * row[-1])}% from itself")
+        expected["quiet", kept] = (state, f"and {two(100 * row[-1])}% from the last token itself")
     limit = counting.first_token_limit("bf16")
-    expected["limit"] = ({"at": 4}, f"first fails at {limit + 1}")
+    expected["limit"] = ({"at": 4}, f"first fails at {limit + 1} ones")
     said = [
         told
         for _, _, told in drawn("machine", [{"n": n} | state for state, _ in expected.values()])[0]
@@ -283,10 +286,11 @@ def test_the_lights_are_the_race():
             if won.loc[(state["part"], task), column]
         ]
         dark = [place for place in places if place not in lit]
+        lights, leaves = (re.sub(", (?=[^,]*$)", " and ", ", ".join(x)) for x in (lit, dark))
         assert (
-            f"Lit in the race, of 3 places with a task: {', '.join(lit) or 'none'}. Dark: {', '.join(dark)}."
-            in told
-        )
+            f"Of the 3 places that the race tests, this design lights {lights or 'none'}. "
+            f"It leaves {leaves} dark."
+        ) in told
     for page, says in (("welcome.md", "The benchmark has tasks for three of the six places."),
                         ("answer.ipynb", "Three of the six bottlenecks had no task in the race."),
                         ("answer.zh.po", "六处里有三处，比赛里没有相应的任务。")):  # fmt: skip
@@ -885,12 +889,12 @@ def agree(page):
 
 DONE = [
     ("clocks", [lambda page: page.locator("input[type=range]").first.press("PageUp"), press("Tune the peak")], "No other distance up to 128 scores higher"),
-    ("machine", [stop(2)], "tokens is 0.32%"),
+    ("machine", [stop(2)], "an equal share is 0.32%"),
     ("machine", [stop(3)], told_of_collapse(314, "bf16")),
-    ("machine", [stop(4), tick("a first token", False)], "the last vector is the same for 1, 314 or any number"),
+    ("machine", [stop(4), tick("a first token", False)], "the last vector is the same for 1, 314 or any number of ones"),
     ("machine", [stop(5)], told_of_positions(314, 189)),
     ("machine", [stop(6)], told_of_noise(314, 189)),
-    ("machine", [stop(7), choose("swapped part", "local RoPE, global NoPE")], "Lit in the race, of 3 places with a task: positions (5), the noise of the others (6). Dark"),
+    ("machine", [stop(7), choose("swapped part", "local RoPE, global NoPE")], "this design lights positions (5) and the noise of the others (6). It leaves"),
     ("squash", [choose("look at", "current"), press("The edge that lowers the total resistance most")], "lowers the total resistance of all pairs: 368 → 272 ohms"),
     ("squash", [choose("graph", "path"), slide("Home", "hops"), slide("ArrowRight", "hops")], "50% of the reader's state is colour: all of it one of the 8"),
     ("squash", [choose("look at", "current"), cut_an_edge], "No current can flow"),

@@ -51,7 +51,7 @@ def test_stop_1_draws_a_disc_as_large_as_the_share():
     grid = itertools.product((10, 100, 314), ("all", "edge"), TOKENS)
     states = [{"at": 1, "n": n, "edges": edges, "token": token} for n, edges, token in grid]
     for state, picture, told in shown(*states):
-        share = number(re.search(rf"{NUMBER}% is the orange token", told)[1]) / 100
+        share = number(re.search(rf"makes up {NUMBER}% of the last vector", told)[1]) / 100
         discs = re.findall(
             r'<path d="([^"]*)" class="orange round"[^>]*stroke-width:([\d.]+)', picture
         )
@@ -75,7 +75,9 @@ def test_stop_2_draws_bars_as_tall_as_the_shares():
     ):
         first, orange, own = (
             number(x)
-            for x in re.findall(rf"{NUMBER}% (?:comes )?from (?:the first|the orange|itself)", told)
+            for x in re.findall(
+                rf"{NUMBER}% (?:comes )?from (?:the first|the orange|the last token itself)", told
+            )
         )
         blue, followed = bars(picture, "fblue"), bars(picture, "forange")
         assert len(followed) == 1
@@ -94,7 +96,9 @@ def test_a_sink_that_says_nothing_lets_the_last_vector_keep_itself():
         for quiet in (True, False)
     ]
     for state, _, told in shown(*states):
-        found = re.findall(rf"{NUMBER}% (?:comes )?from (?:the first|the orange|itself)", told)
+        found = re.findall(
+            rf"{NUMBER}% (?:comes )?from (?:the first|the orange|the last token itself)", told
+        )
         shares[state["quiet"], state["sink"]] = [number(x) for x in found]
     assert shares[True, 0] == shares[False, 0]
     assert shares[True, 0.9][0] < 3 < 60 < shares[False, 0.9][0]
@@ -132,7 +136,7 @@ def test_stop_6_draws_the_orange_bar_as_much_lower_as_it_says():
         for n, token, agree, both in grid
     ]
     for _, picture, told in shown(*states):
-        said = number(re.search(rf"of the answer's weight {NUMBER}%", told)[1])
+        said = number(re.search(rf"{NUMBER}% of the answer's weight", told)[1])
         before, _, after = (tall for _, _, tall in bars(picture, "forange"))
         assert 100 * after / before == pytest.approx(said, abs=3)
 
@@ -140,7 +144,7 @@ def test_stop_6_draws_the_orange_bar_as_much_lower_as_it_says():
 def test_stop_7_lights_the_lamps_that_it_names():
     parts = ("RoPE", "ALiBi", "local RoPE, global NoPE", "differential")
     for _, picture, told in shown(*({"at": 7, "part": part} for part in parts)):
-        named = {int(k) for k in re.findall(r"\((\d)\)", told.split("Dark:")[0])}
+        named = {int(k) for k in re.findall(r"\((\d)\)", told.split("It leaves")[0])}
         lamps = re.findall(
             r'<circle [^>]*r="11" class="([^"]*)"[^>]*/><text [^>]*>(\d)</text>', picture
         )

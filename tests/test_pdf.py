@@ -71,5 +71,5 @@ def test_chinese_contents_bring_their_type(chromium, site):
 def test_the_machine_is_one_sheet_of_stills(part):
     welcome, _ = part[0]
     sheets = [" ".join(sheet.extract_text().split()) for sheet in welcome.sheets.pages]
-    first, last = "The row becomes tokens", "Dark: the count (4)"
+    first, last = "The row becomes tokens", "It leaves the count (4) dark"
     assert [sheet for sheet in sheets if first in sheet and last in sheet], "stops 0 and 7"

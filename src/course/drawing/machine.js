@@ -155,48 +155,48 @@ const maps = (s) => {
 const SCALED = (logits) => scalableSoftmax(logits, 1 / Math.log(16));
 const MIXED = { window: [8, 0], free: [0, 1] };
 const PARTS = {
-  RoPE: { tells: "With RoPE head 1 looks near by position, head 2 far by content." },
-  "p-RoPE": { tells: "The two slowest pairs stand still.", still: 2 },
-  "larger base": { tells: "All pairs but the fastest turn more slowly.", base: 5e5 },
-  ALiBi: { tells: "No turns: each logit loses by its distance, more in head 1.", slopes: [1 / 16, 1 / 256] },
-  NoPE: { tells: "No positions: head 1 can no longer tell the token before.", free: [1, 1] },
+  RoPE: { tells: "With RoPE, head 1 looks near by position and head 2 looks far by content." },
+  "p-RoPE": { tells: "The two slowest pairs do not rotate.", still: 2 },
+  "larger base": { tells: "All pairs but the fastest rotate more slowly.", base: 5e5 },
+  ALiBi: { tells: "Nothing rotates, and each logit falls with the distance of its key, faster in head 1.", slopes: [1 / 16, 1 / 256] },
+  NoPE: { tells: "Without positions, head 1 can no longer find the previous token.", free: [1, 1] },
   "sliding window": { tells: "The lower layer sees 8 tokens.", window: [8, 0] },
   "local RoPE, global NoPE": {
-    tells: "The lower layer turns and sees 8 tokens; the upper one sees all, without positions.",
+    tells: "The lower layer uses RoPE and sees 8 tokens, and the upper layer sees all tokens and has no positions.",
     ...MIXED,
   },
   "top 8 keys": { tells: "The 8 largest logits share all attention.", weigh: topK },
   "scalable softmax": { tells: "Logits grow with the logarithm of n.", weigh: SCALED },
   "sparse (entmax 1.5)": { tells: "Small weights become 0.", weigh: entmax15 },
   "NoPE, scalable softmax": {
-    tells: "No positions, and logits grow with the logarithm of n.",
+    tells: "The decoder has no positions, and its logits grow with the logarithm of n.",
     free: [1, 1],
     weigh: SCALED,
   },
   "NoPE, adaptive entmax": {
-    tells: "No positions, and small weights become 0.",
+    tells: "The decoder has no positions, and small weights become 0.",
     free: [1, 1],
     weigh: (logits) => adaptiveEntmax(logits, 0.1),
   },
   "NoPE, stick-breaking": {
-    tells: "No positions: the nearest key takes first, the others what it leaves.",
+    tells: "Without positions, the nearest key takes its weight first, and the other keys share the rest.",
     free: [1, 1],
     weigh: stickBreaking,
   },
   "local RoPE, global NoPE + scalable softmax": {
-    tells: "A window below, no positions above, and logits grow with the logarithm of n.",
+    tells: "The lower layer has a window, the upper layer has no positions, and logits grow with the logarithm of n.",
     ...MIXED,
     weigh: SCALED,
   },
-  differential: { tells: "0.8 of an equal map is subtracted: grey is below 0.", minus: 0.8 },
+  differential: { tells: "We subtract 0.8 times an equal map, and grey weights are below 0.", minus: 0.8 },
   "NoPE, differential": {
-    tells: "No positions; 0.8 of an equal map is subtracted: grey is below 0.",
+    tells: "Without positions, we subtract 0.8 times an equal map, and grey weights are below 0.",
     free: [1, 1],
     minus: 0.8,
   },
-  "off-by-one softmax": { tells: "A logit of 0 takes weight and gives nothing.", weigh: softmaxOffByOne },
+  "off-by-one softmax": { tells: "An extra logit of 0 takes some of the weight and adds nothing.", weigh: softmaxOffByOne },
 };
-const UNDRAWN = "Its change is not drawn: the arcs are RoPE's.";
+const UNDRAWN = "The figure does not draw this change, so the arcs are those of RoPE.";
 /** The last token's weights with a part exchanged, in each layer: those of head 1, for the token before, and of head 2, for the orange token's content. */
 const exchanged = (s, n, p) => {
   const { base = BASE, still = 0, slopes, window = [], free = [], weigh = softmax, minus = 0 } = PARTS[s.part] ?? {};
@@ -878,7 +878,7 @@ const measured = (data, stop) => {
     ],
     3: [
       "3-representational-collapse/lab",
-      `Measured: in bf16 the state of ${data.model} after n ones is first nearer to the state of another n at n = ${data.misread}. Another readout may still tell the two apart.`,
+      `Measured: at n = ${data.misread} ones, the bf16 state of ${data.model} is for the first time nearer to the exact state of another n than to its own exact state. Another readout may still tell the two apart.`,
     ],
     4: [
       "4-counting/lab",
@@ -888,12 +888,12 @@ const measured = (data, stop) => {
     ],
     5: [
       "5-rope-frequencies/lab",
-      `Measured: ${data.previous} heads of ${data.model} look at the token before.`,
+      `Measured: ${data.previous} heads of ${data.model} attend to the previous token.`,
     ],
     6: [
       "7-the-race/lesson",
       differed &&
-        `Measured: after training on up to 16 tokens, at 128 tokens a small decoder names the value of a key in ${percent(differed)}% with a difference, and in ${percent(plain)}% with only RoPE.`,
+        `Measured: we trained small decoders on up to 16 tokens and tested them at 128. With differential attention, the decoder finds the value of a key in ${percent(differed)}% of the rows, and with RoPE alone in ${percent(plain)}%.`,
     ],
     7: [
       "7-the-race/lesson",
@@ -906,8 +906,8 @@ const into = (stop) => `Into the drawing of chapter ${stop} →`;
 const BACK = "← Back to the machine";
 const [SHARE, COPIED, ABOVE] = ["Share this state", "The address is copied", "The address bar has it"];
 const [WHOLE, START] = [
-  "One small decoder reads a first token and n ones; each chapter looks at a place where it loses something.",
-  "All eight stops, from the guess on",
+  "One small decoder reads a first token and n ones, and each chapter looks at one place where the decoder loses something.",
+  "Take the whole tour of eight stops, from the guess",
 ];
 /** What the reader guessed of the row of ones on the page: null where nobody asks, 0 as long as there is no guess. */
 const guess = () => {
@@ -1083,40 +1083,40 @@ export const render = mount({
     const stop = Math.round(s.at);
     if (stop === 0)
       return secret(s)
-        ? "The row becomes tokens behind a first token. How many are they? Type your guess."
-        : `${many(n, "one")} become ${many(n, "token")} behind a first token.${guessed()}`;
+        ? "The row becomes tokens, and a first token stands before them. How many ones are there? Type your guess."
+        : `${many(n, "one")} become ${many(n, "token")}, and a first token stands before them.${guessed()}`;
     if (stop === 1) {
       const share = levels(s, p, all)[LAYERS].at(-1);
       const back = many(all - 1 - p, "token");
-      if (share === 0) return `The orange token, ${back} back, has no share at all: two layers reach two tokens back.`;
-      return `Of the last vector ${say(100 * share, 2)}% is the orange token, ${back} back. ${s.edges === "edge" ? "One edge in the right place." : s.edges === "all" ? `All ${all} share one vector of ${WIDTH} numbers.` : ""}`.trim();
+      if (share === 0) return `Nothing of the orange token, ${back} back, reaches the last vector, because two layers reach only two tokens back.`;
+      return `The orange token, ${back} back, makes up ${say(100 * share, 2)}% of the last vector. ${s.edges === "edge" ? "One edge in the right place brings it there." : s.edges === "all" ? `All ${all} tokens share this one vector of ${WIDTH} numbers.` : ""}`.trim();
     }
     if (stop === 2) {
       const heard = uniformInfluence(all, LAYERS, keeps(s), brings(s));
-      return `Of what the last token holds, ${say(100 * heard[0], 2)}% comes from the first, ${say(100 * heard[p], 2)}% from the orange one and ${say(100 * heard[all - 1], 2)}% from itself. An equal share of ${all} tokens is ${say(100 / all, 2)}%.`;
+      return `In the last vector, ${say(100 * heard[0], 2)}% comes from the first token, ${say(100 * heard[p], 2)}% from the orange token and ${say(100 * heard[all - 1], 2)}% from the last token itself. With ${all} tokens, an equal share is ${say(100 / all, 2)}%.`;
     }
     if (stop === 3) {
       const { same } = pair(s);
       const count = same.filter(Boolean).length;
       const [length, [, left, of]] = code(data, n) ?? [0, ["", 0, 0]];
       const beside = of
-        ? ` Measured: in bf16 the two states of ${data.model} after ${length} and ${Number(length) + 1} ones have ${left} of ${of} numbers in common.`
+        ? ` Measured in bf16: the last states of ${data.model} after ${length} ones and after ${Number(length) + 1} ones agree in ${left} of ${of} numbers.`
         : "";
       return (
         (count === WIDTH
-          ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers are the same in ${s.type}, so a readout that gets only these numbers has one vector for two inputs.`
+          ? `After ${n} ones and after ${n + 1} ones, all ${WIDTH} numbers are the same in ${s.type}, so no readout of these numbers can tell the two inputs apart.`
           : count === 0
-            ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers differ in ${s.type}.`
-            : `After ${n} and after ${n + 1} ones ${count} of ${WIDTH} numbers are the same in ${s.type} (black), but the others still tell the two inputs apart.`) +
+            ? `After ${n} ones and after ${n + 1} ones, all ${WIDTH} numbers differ in ${s.type}.`
+            : `After ${n} ones and after ${n + 1} ones, ${count} of ${WIDTH} numbers are the same in ${s.type} (black), but the other numbers still tell the two inputs apart.`) +
         beside
       );
     }
     if (stop === 4) {
       if (!s.first)
-        return `Ones alone: their weights always add up to 1, and the last vector is the same for 1, ${n} or any number.${guessed()}`;
+        return `Without the first token, the weights of the ones always add up to 1, so the last vector is the same for 1, ${n} or any number of ones.${guessed()}`;
       const end = reach(s.type);
       const same = roundTo(1 / (n + 1), s.type) === roundTo(1 / (n + 2), s.type);
-      return `The first token is the one odd token, and its weight is 1/${n + 1}. In ${s.type} this weight ${same ? "cannot tell" : "tells"} ${n} from ${n + 1}.${end ? ` It first fails at ${end}, and then at some lengths but not at all of them.` : ""}${guessed()}`;
+      return `The first token is of another kind than the ones, and its weight is 1/${n + 1}. In ${s.type}, this weight ${same ? "cannot tell" : "tells"} ${n} ones from ${n + 1}.${end ? ` It first fails at ${end} ones, and beyond that it fails at some lengths but not at all of them.` : ""}${guessed()}`;
     }
     if (s.head)
       return [
@@ -1134,19 +1134,21 @@ export const render = mount({
     }
     if (stop === 5) {
       const f = turned(s);
-      return `Head 1 gives the token before ${say(100 * f.near, 2)}% of its attention, head 2 gives the orange token, ${f.far} back, ${say(100 * f.found, 2)}%${s.swap ? ": swapped, neither head does its work" : ""}.`;
+      return `Head 1 gives ${say(100 * f.near, 2)}% of its attention to the previous token. Head 2 gives ${say(100 * f.found, 2)}% to the orange token, which is ${many(f.far, "token")} back.${s.swap ? " With the hands swapped, neither head does its work." : ""}`;
     }
     if (stop === 6) {
       const f = maps(s);
-      return `Of the noise ${say(100 * f.left, 2)}% is left, of the answer's weight ${say(100 * f.answer, 2)}%: ${Math.abs(f.left - f.answer) < 1e-9 ? "the answer neither gains nor loses" : f.left < f.answer ? "the answer gains" : "the answer loses"}. The two noises have cosine ${say(f.cosine, 2)}${s.lam ? `; equally large ones need more than ${say(s.lam / 2, 2)}` : ""}.`;
+      return `The subtraction leaves ${say(100 * f.left, 2)}% of the noise and ${say(100 * f.answer, 2)}% of the answer's weight, so ${Math.abs(f.left - f.answer) < 1e-9 ? "the answer neither gains nor loses" : f.left < f.answer ? "the answer gains" : "the answer loses"}. The cosine of the two noises is ${say(f.cosine, 2)}${s.lam ? `, and it must exceed ${say(s.lam / 2, 2)} if the noises are equally large` : ""}.`;
     }
     const runs = data.race?.[s.part] ?? {};
     const asked = TASKS.filter(Boolean).length;
     const those = (want) =>
       TASKS.flatMap((task, k) =>
         task && Boolean(runs[task]?.[1]) === want ? [`${PLACES[k]} (${k + 1})`] : [],
-      ).join(", ");
-    return `${PARTS[s.part]?.tells ?? UNDRAWN} Lit in the race, of ${asked} places with a task: ${those(true) || "none"}. Dark: ${those(false) || "none"}.`;
+      )
+        .join(", ")
+        .replace(/, (?=[^,]*$)/, " and ");
+    return `${PARTS[s.part]?.tells ?? UNDRAWN} Of the ${asked} places that the race tests, this design lights ${those(true) || "none"}. It leaves ${those(false) || "none"} dark.`;
   },
   notes: (data) =>
     [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [
