@@ -521,7 +521,7 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
     style.label(ax)
     best = run_selection.best_read(table).loc[encoding]
     ax.set_title(
-        f"{encoding}: read in {best.untrained:.0%} before training, in {best.trained:.0%} after"
+        f"{encoding}: {best.untrained:.0%} readable before training, {best.trained:.0%} after"
     )
     return ax, (
         f"{encoding}, 20 letters. Accuracy of the best linear probe: {best.untrained:.0%} before "
