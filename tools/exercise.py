@@ -22,7 +22,7 @@ STUB = '''def {name}(n):
     {name}(3) is 4
     """
     raise NotImplementedError'''
-HINTS = """<details><summary>Hint 1: what to think of</summary>
+HINTS = """<details><summary>Hint 1: what to think about</summary>
 
 What comes after 3?
 
@@ -34,7 +34,7 @@ None: `+` does it.
 
 </details>
 
-<details><summary>Hint 3: nearly the code</summary>
+<details><summary>Hint 3: almost the code</summary>
 
 `n + …`
 

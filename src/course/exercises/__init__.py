@@ -11,8 +11,8 @@ Each chapter has ten exercises, in `exercises.ipynb`, `course/chapterN/checks.py
 `course/exercises/chapterN.toml`. Their levels go from easy to research (● easy, ●● moderate, ●●●
 demanding, ●●●● hard, ●●●●● research). An exercise that is added later comes last, whatever its
 level. An exercise has these parts: a statement with a line on why it matters, a stub with types and
-an example, a check as the last line of its cell, three hints (what to think of, which function,
-nearly the code), and a solution in words. The solution in code is a cell that starts with `# @title
+an example, a check as the last line of its cell, three hints (what to think about, which function,
+almost the code), and a solution in words. The solution in code is a cell that starts with `# @title
 Solution`, defines only the name `solution`, and ends with `checks.<name>.solution(solution)`. This
 cell is folded on the site, on Colab and in JupyterLab. Two of the ten exercises ask for a
 prediction. `checks.progress()` ends the page.
