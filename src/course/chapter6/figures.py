@@ -86,7 +86,7 @@ def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
         finding = "The answer gets " if len(places) == 1 else "Both answers together get "
         finding += ", ".join(f"{value:.2f} ({name})" for name, value in answers.items()) + "."
     elif min(totals.values()) > 0.999:
-        title = f"{content.capitalize()}, {n} keys: all six hand out all of their 1"
+        title = f"{content.capitalize()}, {n} keys: all six rows sum to 1"
         finding = (
             "The largest weight: "
             + ", ".join(f"{value:.2f} ({name})" for name, value in largest.items())
