@@ -312,7 +312,7 @@ def test_runs_are_compared_at_equal_epochs_and_a_fitted_run_stays_fitted(monkeyp
     assert not star.better
     said = measures.sentence(measures.compare(key="everywhere"), "it")
     assert (
-        said == "GCN at r = 3 has, after 40 epochs, an accuracy of 40.0%, and of 100.0% with it. "
+        said == "For GCN at r = 3, the accuracy after 40 epochs is 40.0%, and 100.0% with it. "
         "GIN at r = 3 fits after 30 epochs, and after 50 with it."
     )
 

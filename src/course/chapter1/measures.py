@@ -600,7 +600,7 @@ def sentence(pairs: pd.DataFrame, changed: str) -> str:
             )
         else:
             said.append(
-                f"{start} has, after {row.epochs} epochs, an accuracy of {row.plain:.1%}, and of "
+                f"For {start}, the accuracy after {row.epochs} epochs is {row.plain:.1%}, and "
                 f"{row.changed:.1%} with {changed}."
             )
     return " ".join(said)
