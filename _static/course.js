@@ -72,23 +72,6 @@ document.addEventListener("DOMContentLoaded", () => {
     );
   }
 });
-// On a phone a row of a table is a card if two of its columns or more hold sentences: a column of a word a line is no reading.
-document.addEventListener("DOMContentLoaded", () => {
-  const tables = /** @type {NodeListOf<HTMLTableElement>} */ (
-    document.querySelectorAll(".bd-content table.table:not(.answer-table, .cell_output *, figure *)")
-  );
-  for (const table of tables) {
-    const heads = [...(table.tHead?.rows.length === 1 ? table.tHead.rows[0].cells : [])].map((cell) => cell.textContent.trim());
-    const rows = [...table.tBodies].flatMap((body) => [...body.rows]);
-    const long = heads.filter((_, k) => rows.some((row) => (row.cells[k]?.textContent.length ?? 0) > 40));
-    if (heads.length < 3 || long.length < 2 || rows.some((row) => row.cells.length !== heads.length)) continue;
-    table.classList.add("row-cards");
-    for (const row of rows)
-      [...row.cells].forEach((cell, k) => {
-        if (k > 0 && heads[k]) cell.dataset.name = heads[k];
-      });
-  }
-});
 // What is wider than the page scrolls by the keyboard, too, and says so.
 const SCROLLERS =
   ".bd-content :is(table, .highlight pre, .pst-scrollable-table-container, mjx-container[display=true], .explore-frame)";
@@ -98,7 +81,7 @@ const pen = document.createElement("canvas").getContext("2d");
 const widen = () => {
   const phone = matchMedia("(max-width: 600px)").matches;
   const cells = /** @type {NodeListOf<HTMLTableCellElement>} */ (
-    document.querySelectorAll(".bd-content table:not(.answer-table, .row-cards) :is(td, th)")
+    document.querySelectorAll(".bd-content table:not(.row-cards) :is(td, th)")
   );
   // measure all cells before the first change, because each change would make the page lay itself out again
   const widths = [...cells].map((cell) => {
@@ -117,8 +100,10 @@ const widen = () => {
 const mark = () => {
   widen();
   for (const each of document.querySelectorAll(SCROLLERS)) {
+    each.classList.remove("fits");
     const wide = each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX);
     each.classList.toggle("goes-on", wide);
+    if (each.matches("table, .pst-scrollable-table-container")) each.classList.toggle("fits", !wide);
     if (wide) each.tabIndex = 0;
     else if (each.tabIndex === 0) each.removeAttribute("tabindex");
   }

@@ -139,9 +139,7 @@ class Places(Directive):
                 f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> '
                 f"{html.escape(words.translated(row.place))}</th>"
             )
-            + "".join(
-                answer.cell(title, getattr(row, name)) for name, title in list(COLUMNS.items())[1:]
-            )
+            + "".join(answer.cell(getattr(row, name)) for name in list(COLUMNS)[1:])
             + "</tr>"
             for row in answer.BOTTLENECKS
         )

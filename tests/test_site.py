@@ -244,6 +244,33 @@ def test_a_table_of_sentences_is_cards_on_a_phone(visit, name):
         assert table.evaluate("e => e.scrollWidth <= e.parentElement.clientWidth + 1")
 
 
+def test_a_card_on_a_phone_names_its_cells_without_scripts(visit):
+    page = visit(
+        "chapters/teaching.html",
+        viewport={"width": 390, "height": 844},
+        java_script_enabled=False,
+    )
+    cells = page.locator("table.row-cards td[data-name]")
+    assert cells.count()
+    assert page.locator("table.row-cards > thead:visible").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "width"),
+    [("symbols", "table", 1280), ("answer", "table", 1280), ("7-the-race/full", ".board", 390)],
+)
+def test_the_head_of_a_long_table_stays_below_the_bar(visit, name, table, width):
+    page = visit(f"chapters/{name}.html", viewport={"width": width, "height": 800})
+    place = page.locator(f".bd-content {table}").first.evaluate(
+        """table => {
+            scrollBy({top: table.getBoundingClientRect().top + 300, behavior: "instant"});
+            const bar = document.querySelector(".bd-header-article").getBoundingClientRect();
+            return table.tHead.getBoundingClientRect().top - bar.bottom;
+        }"""
+    )
+    assert abs(place) < 1
+
+
 def test_a_message_of_a_cell_is_read_to_its_end(visit):
     page = visit("chapters/2-causal-attention/yours.html")
     wide = page.locator(".cell_output .stream pre").evaluate_all(

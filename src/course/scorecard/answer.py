@@ -62,7 +62,7 @@ def table() -> HTML:
             f'<tr><th scope="row">{bottleneck.chapter}. '
             f"{html.escape(words.translated(bottleneck.place))}</th>"
         )
-        + "".join(cell(name, text) for name, text in zip(names[1:], bottleneck[2:7], strict=True))
+        + "".join(map(cell, bottleneck[2:7]))
         + (
             '</tr><tr class="answer-evidence"><td '
             f'colspan="6">{_listed(bottleneck.evidence)}</td></tr>'
@@ -79,12 +79,9 @@ def _listed(names: Sequence[str]) -> str:
     return "".join(f'<div class="answer-claim">{_judged(name)}</div>' for name in names)
 
 
-def cell(name: str, text: str) -> str:
-    """Write a table cell that contains the name of its column.
-
-    A phone shows the name before the cell.
-    """
-    return f'<td data-name="{words.translated(name)}">{html.escape(words.translated(text))}</td>'
+def cell(text: str) -> str:
+    """Write a table cell in the language of the page."""
+    return f"<td>{html.escape(words.translated(text))}</td>"
 
 
 def findings() -> HTML:
