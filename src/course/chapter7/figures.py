@@ -196,7 +196,7 @@ def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figu
         ax.figure,
         (
             f"At {LONG}, retrieval and last copy: {BASELINE} ({rope}). "
-            f"Right in {KEPT} of both, by attention on the answer: {said}."
+            f"At least {KEPT} right on both, by attention on the answer: {said}."
         ),
     )
 

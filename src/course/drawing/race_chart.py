@@ -86,8 +86,9 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     ]
     finding = " ".join([translated(told[0]), told[1], translated(told[2])])
     said = (
-        "Accuracy by length. A line is one entry; point at it for its name. Dashed: guessing. "
-        f"Not drawn (not learned, or a control): {missing}."
+        "Accuracy by length. Each line is one entry, and you can point at a line to see its name. "
+        "The dashed line is guessing. "
+        f"Entries not drawn (not learned, or a control): {missing}."
     )
     picture = PICTURE.render(
         finding=finding,
