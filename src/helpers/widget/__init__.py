@@ -163,20 +163,24 @@ def explore(
             f"controls may have at most {_MOST_FRAMES} states together, but these have "
             f"{count}. Give fewer values"
         )
-    return _Explorer(draw, made, words.translated(caption))
+    return _Explorer(draw, made, words.translated(caption), count)
 
 
 class _Explorer:
     """Hold the panel of `explore`.
 
     The panel displays as ipywidgets, or as a player of drawings made in advance while a page is
-    built.
+    built. `count` is the number of its states.
     """
 
     def __init__(
-        self, draw: Callable[..., Any], controls: dict[str, _controls.Control], caption: str
+        self,
+        draw: Callable[..., Any],
+        controls: dict[str, _controls.Control],
+        caption: str,
+        count: int,
     ):
-        self.draw, self.controls, self.caption = draw, controls, caption
+        self.draw, self.controls, self.caption, self.count = draw, controls, caption, count
         self._drawn: dict[tuple[int, ...], _Frame] = {}
         self._on_slides: dict[tuple[int, ...], str] = {}
         self.frame(tuple(c.start for c in controls.values()))
@@ -203,8 +207,7 @@ class _Explorer:
             alt = self._describe(state, finding)
             self._drawn[state] = _Frame(_picture.body(result, alt), finding)
             if compute.building() and isinstance(result, Artist):
-                count = math.prod(len(c.values) for c in self.controls.values())
-                on_slides = _picture.for_slides(result, alt, states=count)
+                on_slides = _picture.for_slides(result, alt, states=self.count)
                 self._on_slides[state] = on_slides["drawings"]
         return self._drawn[state]
 
