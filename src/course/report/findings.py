@@ -156,15 +156,16 @@ def precision(numbers: Numbers, name: str) -> Seen:
     sentences, right, wrong = [], {}, []
     for kind, part in types.items():
         if "why" in part:
-            sentences.append(f"in {kind} we cannot compare them, because {part['why']}")
+            sentences.append(f"In {kind} we cannot compare them, because {part['why']}")
             continue
         right[kind], first = part["late"]["right one of all"], part["first_wrong"]
         wrong.append(first or math.inf)
         sentences.append(
-            f"in {kind}, {right[kind]:.0%} of the states from n = {start} onwards are nearest to "
-            f"the exact state of their own prompt, among all {count + 1} exact states, "
+            f"In {kind}, {right[kind]:.0%} of the states from n = {start} onwards are nearest to "
+            f"the exact state of their own prompt among all {count + 1} exact states, "
             + (
-                f"and the first state that is not has n = {first}"
+                "and the first state that is nearer to another prompt's exact state "
+                f"has n = {first}"
                 if first
                 else "and so are all states of smaller n"
             )
@@ -178,7 +179,7 @@ def precision(numbers: Numbers, name: str) -> Seen:
         {
             "most": float(signal.max()),
             "late": float(signal[start - 1 :].median()),
-            "types": "; ".join(sentences),
+            "types": ". ".join(sentences),
             "bf16": None,
             "fp16": None,
             **right,
@@ -489,7 +490,8 @@ def base(numbers: Numbers, name: str) -> Seen:
         )
         + (
             (
-                f"is first negative at distance {sums_of_kind['first_negative']:,}, and at "
+                f"is first negative at distance {sums_of_kind['first_negative']:,}, "
+                "and it is negative at "
                 f"{_share(sums_of_kind['negative'])} of the distances"
             )
             if sums_of_kind["first_negative"]

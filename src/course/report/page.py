@@ -30,6 +30,15 @@ SIGNS = {  # the levels that need attention come first
     FINE: ("✓", "nothing that stands out"),
     None: ("–", "not measured"),
 }
+JUDGEMENTS = {  # each verdict of a claim as a sentence about a model
+    "holds": "The claim holds for this model.",
+    "holds with a correction": "The claim holds for this model with a correction.",
+    "does not hold here": "The claim does not hold for this model.",
+    "not run far enough": "Our runs stopped too early to decide.",
+    "too little evidence": "There is too little evidence to decide.",
+    "this set-up cannot decide": "This set-up cannot decide the claim.",
+    "this model cannot decide": "This model cannot decide the claim.",
+}
 CHAPTERS = {
     2: "Causal attention",
     3: "Representational collapse",
@@ -39,6 +48,11 @@ CHAPTERS = {
 }
 MOST = 12  # the largest number of models on one page
 MINUS = re.compile(r"(?<![\w.])-(?=\d)")
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a capital letter at its beginning and a full stop at its end."""
+    return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 def _runs(report: dict) -> list[tuple[str, str, list[dict]]]:
@@ -51,10 +65,16 @@ def _runs(report: dict) -> list[tuple[str, str, list[dict]]]:
 
 HTML = template(
     FOLDER / "page.jinja",
-    {"slug": scorecard.slug, "minus": lambda text: MINUS.sub("−", text), "runs": _runs},
+    {
+        "slug": scorecard.slug,
+        "minus": lambda text: MINUS.sub("−", text),
+        "sentence": _sentence,
+        "runs": _runs,
+    },
     signs=SIGNS,
     titles=CHAPTERS,
     looks=scorecard.LOOKS,
+    judgements=JUDGEMENTS,
 ).module
 
 
