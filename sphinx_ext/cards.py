@@ -2,7 +2,8 @@
 
 A phone has no room for several columns of sentences. If at least two columns of a table and a third
 of them hold sentences, `course.css` shows each row as a card there, and each cell begins with the
-name of its column. This holds for tables of Markdown, of directives and of outputs.
+name of its column. This holds for tables of Markdown, of directives and of outputs. A table that
+has the class `row-cards` already has cards in any case.
 """
 
 import html
@@ -38,9 +39,9 @@ def _named(table: str) -> str:
     names = [_text(cell) for _, cell in CELL.findall(head[0])]
     rows = [CELL.findall(row) for row in ROW.findall(table, head.end())]
     rows = [row for row in rows if "colspan" not in row[0][0]]  # a row of one cell needs no name
-    if not _holds_sentences(names, rows):
-        return table
     opening, body = table[: head.end()], table[head.end() :]
+    if CARDS not in opening and not _holds_sentences(names, rows):
+        return table
     return _marked(opening) + ROW.sub(lambda row: _with_names(row[0], names), body)
 
 
@@ -63,6 +64,8 @@ def _length(cell: str) -> int:
 
 def _marked(opening: str) -> str:
     """Add the class of cards to the opening of a table."""
+    if CARDS in opening:
+        return opening
     if 'class="' in opening.split(">", 1)[0]:
         return opening.replace('class="', f'class="{CARDS} ', 1)
     return opening.replace("<table", f'<table class="{CARDS}"', 1)

@@ -237,7 +237,7 @@ def language(app, name, template, context, doctree):
         own_font = (
             "body,input,.tooltip,main :is(figcaption,.talk-claim,.talk-foot)"
             "{font-family:var(--pst-font-family-base-system)!important}"
-            "article pre{white-space:pre-wrap}"
+            "article pre{white-space:pre-wrap;text-indent:4ch hanging each-line}"
         )
         context["metatags"] = f"{context.get('metatags', '')}<style>{faces}{own_font}</style>"
     if is_chinese:

@@ -80,7 +80,9 @@ def by_deck(root: Path) -> str:
         linked = f'<a href="{deck(path)}">{name}</a>'
         rows.append((linked, f"{minutes(path):g} min", out(root, name), f"{least:g} min"))
     return table(
-        ("Deck", "Takes", "Leave out, in this order (minutes)", "Then it takes"), rows, "plan"
+        ("Deck", "Takes", "Leave out, in this order (minutes)", "Then it takes"),
+        rows,
+        "plan row-cards",
     )
 
 
