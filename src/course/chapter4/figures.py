@@ -353,8 +353,8 @@ def counting_by_length(
         for mean in means.values()
     ]
     ax.set_title(
-        f"The fall starts at {min(falls)} letters"
-        + (f" to {max(falls)}" if len({*falls}) > 1 else "")
+        f"The accuracy begins to fall at {min(falls)} "
+        + (f"to {max(falls)} letters" if len({*falls}) > 1 else "letters")
     )
     far, seeds = lengths.index(2 * trained.LONGEST), len(next(iter(runs.values())))
     low, high = (choose(means, key=lambda name: means[name][far]) for choose in (min, max))

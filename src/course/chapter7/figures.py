@@ -395,7 +395,7 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
         )
         for name, row in shown.iterrows()
     )
-    return ax, f"Mean steps to {LEARNED} right at {TRAINED}, by learning rate: {said}."
+    return ax, f"Mean steps until {LEARNED} are right at {TRAINED}, by learning rate: {said}."
 
 
 def stops(cells: pd.DataFrame) -> pd.DataFrame:

@@ -268,10 +268,10 @@ export const render = mount({
     const more = n + s.pattern.length;
     const same = roundTo(1 / n, s.type) === roundTo(1 / more, s.type);
     const told = same
-      ? `In ${s.type} 1/${n} and 1/${more} are one number, so this weight cannot tell ${n} tokens from ${more}.`
-      : `In ${s.type} 1/${n} and 1/${more} are two numbers, so this weight can tell ${n} tokens from ${more}.`;
+      ? `In ${s.type} 1/${n} and 1/${more} round to the same number, so this weight cannot tell ${n} tokens from ${more}.`
+      : `In ${s.type} 1/${n} and 1/${more} round to different numbers, so this weight can tell ${n} tokens from ${more}.`;
     const begin = first(s);
-    const from = begin ? ` The first two weights that are one number are 1/${begin[0]} and 1/${begin[1]}.` : "";
+    const from = begin ? ` The first two weights that round to the same number are 1/${begin[0]} and 1/${begin[1]}.` : "";
     return `With one odd token, one more copy moves the needle by ${say(Math.abs(next - now), 2)}. ${told}${from}`;
   },
 });
