@@ -509,7 +509,7 @@ def late_pairs(name: str = MIXED) -> str:
             told.append(f"in {cell[f'learned at {rate}']} runs at a learning rate of {rate}{more}")
     rope = rates.price().loc[(BASELINE, LONG)]
     return (
-        f"Trained on {LONG} pairs at once, {_plain(name)} learned them {', and '.join(told)}; "
+        f"Trained on {LONG} pairs at once, {_plain(name)} learned them {', and '.join(told)}. "
         f"RoPE took {rope.steps:,.0f} steps at {rope.used}."
     )
 
@@ -545,20 +545,20 @@ def closing_answer(rows: pd.DataFrame) -> str:
 
     said = translated(
         
-f"Trained on up to {TRAINED} and tested at {LONG}, these designs reach {KEPT} "
-"at retrieval and at the last copy, with attention on the answer: "
+f"Trained on up to {TRAINED} tokens and tested at {LONG}, these designs reach an accuracy of "
+f"{KEPT} in retrieval and in copying the last digit, with their attention on the answer: "
 
     ) + ("; ".join(map(named, every)) or "**none**") + "."  # fmt: skip
     if set(every) & set(stopped.index):
         said += translated(
-            f" The numbers in brackets are the accuracies in retrieval at {FAR[-1]:,}, first where "
-            f"training stopped at the criterion (means of {far.count().min()} runs), then after "
-            f"{PLATEAU:,} steps, both at a learning rate of {BUDGET['rate']}."
+            f" The first number in brackets is the accuracy in retrieval at {FAR[-1]:,} tokens "
+            f"when training stopped at the criterion (mean of {far.count().min()} runs), and the "
+            f"second is the accuracy after {PLATEAU:,} steps, both at a learning rate of {BUDGET['rate']}."
         )
     if taken := [steps[translated(name)] for name in every if translated(name) in steps]:
         said += translated(
-            f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, and "
-            f"NoPE took {steps['NoPE']:.0f}."
+            f" These designs took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, "
+            f"while NoPE took {steps['NoPE']:.0f}."
         )
         said += " " + translated(late_pairs())
     if (count := _kept(won, "counting")) == "none":
