@@ -553,7 +553,8 @@ f"{KEPT} in retrieval and in copying the last digit, with their attention on the
         said += translated(
             f" The first number in brackets is the accuracy in retrieval at {FAR[-1]:,} tokens "
             f"when training stopped at the criterion (mean of {far.count().min()} runs), and the "
-            f"second is the accuracy after {PLATEAU:,} steps, both at a learning rate of {BUDGET['rate']}."
+            f"second is the accuracy after {PLATEAU:,} steps, both at a learning rate of "
+            f"{BUDGET['rate']}."
         )
     if taken := [steps[translated(name)] for name in every if translated(name) in steps]:
         said += translated(
