@@ -57,6 +57,6 @@ def test_normalisations_of_a_tree_differ_by_a_constant_and_loops_by_more(root):
     assert np.allclose(np.divide(plain[1:], looped[1:]) / np.divide(plain[:-1], looped[:-1]), 4 / 3)
     cells = json.loads((root / "chapters/1-over-squashing/exercises.ipynb").read_text())["cells"]
     text = "".join("".join(cell["source"]) for cell in cells)
-    assert "$\\sqrt{1.5}$, and this factor is the same at every depth" in text
+    assert "$\\sqrt{1.5}$, which is the same at every depth" in text
     assert "grows like $(4/3)^k$" in text
     assert "off by a factor that grows with depth" not in text

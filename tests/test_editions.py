@@ -1067,20 +1067,20 @@ def test_what_holds_between_results_and_where_the_slip_is_are_said_in_the_langua
         (torch.ones(1), torch.ones(2)),
     ]
     said = [
-        f"On every case it is the expected result, {each}."
+        f"In every case it is the expected result, {each}."
         for each in held["results"] + held["rounded"]
     ]
     said += [
-        f"On every case your result, {each.rstrip('?')}, is the expected result."
+        f"In every case your result, {each.rstrip('?')}, is the expected result."
         for each in held["results"]
     ]
-    said += [f"On every case it is {each} the expected result." for each in held["factors"]]
+    said += [f"In every case it is {each} the expected result." for each in held["factors"]]
     said += [
-        f"On every case it is the expected result plus {each.format('the length of `x`')}."
+        f"In every case it is the expected result plus {each.format('the length of `x`')}."
         for each in held["sizes"]
     ]
     said += [
-        f"Only {each} is wrong on every case, and everything else is right."
+        f"Only {each} is wrong in every case, and everything else is right."
         for each in held["regions"]
     ]
     said += [

@@ -397,7 +397,7 @@ def test_twice_is_said_only_where_it_is_true_on_every_case():
     with pytest.raises(Wrong) as wrong:
         add(answer=double)  # twice 1 is 1 + 1; on the others it is not
     assert "twice" not in str(wrong.value)
-    with pytest.raises(Wrong, match="On every case it is twice the expected result"):
+    with pytest.raises(Wrong, match="In every case it is twice the expected result"):
         add(answer=lambda x: 2 * (x + 1))
     with pytest.raises(Wrong, match=r"add\(1\) is 0; expected 2\. You subtracted\."):
         add(answer=lambda x: x - 1, mistakes="x - 1 :: You subtracted.")
@@ -528,7 +528,7 @@ def test_a_slow_right_answer_whose_picture_calls_run_is_right(monkeypatch):
     found = Exercise("0.0", "", lambda a: add(answer=a, picture=picture))(answer)
     assert found, found.sentence
     assert (
-        "No picture, though: it was not finished after 1 seconds, which says nothing against"
+        "There is no picture: it was not finished after 1 seconds, but your answer is right"
         in found.sentence
     )
     assert not clock.CLOCKS.limits
@@ -805,17 +805,17 @@ def test_whoever_waits_for_a_busy_processor_is_not_in_an_endless_loop(monkeypatc
         (
             lambda x: torch.ones(int(x)),
             lambda x: torch.rand(int(x)),
-            "On every case the result contains only 1.",
+            "In every case the result contains only 1.",
         ),
         (
             lambda x: torch.arange(int(x)) % 2,
             lambda x: torch.rand(int(x)),
-            "On every case the result contains only 0 and 1.",
+            "In every case the result contains only 0 and 1.",
         ),
         (
             lambda x: torch.eye(int(x)).flip(0)[1:],
             lambda x: torch.eye(int(x))[1:],
-            "On every case it is the expected result, reversed",
+            "In every case it is the expected result, reversed",
         ),
         (lambda x: torch.eye(int(x)).roll(2, 0), lambda x: torch.eye(int(x)), None),
         (
@@ -852,7 +852,7 @@ def test_after_a_first_difference_a_long_case_is_not_waited_for():
 
 
 def test_a_near_answer_is_called_near():
-    with pytest.raises(Wrong, match=r"It is near, 0\.0002% off at most"):
+    with pytest.raises(Wrong, match=r"It is close, and at most 0\.0002% off"):
         compare(
             {},
             "f(x)",
@@ -870,7 +870,7 @@ def test_the_line_in_which_nan_arises_is_told():
 
     given = [Case("x", (torch.ones(3, dtype=torch.float64),))]
     with pytest.raises(
-        Wrong, match=re.escape("NaN first arises in your line “row = hidden.softmax(-1)”")
+        Wrong, match=re.escape("NaN first appears in your line “row = hidden.softmax(-1)”")
     ):
         compare({}, "f(x)", answer, lambda x: x, given)
 
@@ -987,7 +987,7 @@ def test_exchanged_names_and_a_loop_that_overwrites_what_it_needs_are_found():
 def test_a_second_slip_on_one_case_does_not_hide_the_first():
     given = exercises.cases({}, "1.0", "2.0", "3.0", "0.0")
     rows = "2 * x + 1 :: That is twice as much.\n3 * x + 1 :: That is three times as much."
-    with pytest.raises(Wrong, match=r"twice as much. \(So it is on all cases but 0.0.\)"):
+    with pytest.raises(Wrong, match=r"twice as much. \(This is true of all cases except 0.0.\)"):
         compare({}, "f(x)", lambda x: 2 * x + 1 if x else -7.0, lambda x: x + 1, given, rows)
 
 

@@ -105,12 +105,12 @@ def best_edge(answer: Any) -> Right:
         best = graphs.total_resistance(wiring.rewire(graph, "gtr", 1))
         before, total = graphs.total_resistance(graph), _total_with(graph, edge, call)
         missed = (
-            f"{call} is {edge}, which brings total resistance from {before:.3f} to {total:.3f}; "
-            f"{best:.3f} is possible."
+            f"{call} is {edge}, which lowers the total resistance from {before:.3f} to "
+            f"{total:.3f}, but {best:.3f} is possible."
         )
         if total > best * (1 + 1e-9):
             refuse("best_edge", graph=graph, edge=edge, total=total, missed=missed)
-    return Right("on all six graphs no other edge lowers total resistance more.")
+    return Right("on all six graphs no other edge lowers the total resistance more.")
 
 
 def _total_with(graph: nx.Graph, edge: tuple, name: str = "edge") -> float:
@@ -230,7 +230,7 @@ def rewiring(prediction: Any, edges: Any) -> Right:
     """
     tree = graphs.family("tree", 15)
     checks.filled(
-        "prediction", prediction, "predict first, by what factor the walk bound of the pair falls"
+        "prediction", prediction, "predict first by what factor the walk bound of the pair falls"
     )
     guess = number("prediction", prediction)
     refuse("rewiring", "guess", guess=guess)
@@ -242,14 +242,14 @@ def rewiring(prediction: Any, edges: Any) -> Right:
     )
     bound = float(graphs.walk_bound(wired, 11, 6)[7] / graphs.walk_bound(tree, 11, 6)[7])
     found = (
-        f"total resistance is {resistance:.1%} and the Jacobian between 7 and 11 "
-        f"{after / before:.0%} of what it was"
+        f"the total resistance is {resistance:.1%} of its old value, and the Jacobian between "
+        f"nodes 7 and 11 is {after / before:.0%} of its old value"
     )
     refuse("rewiring", found=found, resistance=resistance, before=before, after=after)
     return Right(
         (
-            f"{found}. You predicted that the walk bound falls to {guess:.0%}; "
-            f"it falls to {bound:.0%}. Our edges reach 63% and 31%."
+            f"{found}. You predicted that the walk bound falls to {guess:.0%}, "
+            f"and it falls to {bound:.0%}. Our edges reach 63% and 31%."
         ),
         lambda: drawn(*figures.wired(tree, wired, (7, 11))),
     )

@@ -117,8 +117,8 @@ def baseline(answer: Any) -> Right:
     better = sum(float(rows.error.mean()) < error for rows, error in zip(whole, least, strict=True))
     return Right(
         f"{found.sentence} {models.DEFAULT} gave a number for every length in "
-        f"{len(whole)} ways of asking. In {better} of them its mean error was "
-        "smaller than that of your constant guess.",
+        f"{len(whole)} ways of asking. In {better} of them, its mean error was "
+        "smaller than the error of your constant guess.",
         picture,
     )
 
@@ -204,7 +204,7 @@ def letters(answer: Any) -> Right:
     ]
     return Right(
         f"{found.sentence} With the merges of the fourth case, "
-        f"{', '.join(map(str, same[:-1]))} and {same[-1]} letters y are all three "
+        f"{', '.join(map(str, same[:-1]))} and {same[-1]} letters y all make three "
         "tokens. To count letters, a model must know which letters each token "
         "contains."
     )
@@ -242,7 +242,7 @@ def interval(answer: Any, strings: Any) -> Right:
         runs = data.table("counting_trained")
         return drawn(
             *figures.counting_by_length(runs, "position encoding", ends),
-            "The lab's figure, your intervals. ",
+            "The lab's figure with your intervals. ",
         )
 
     found = compare("interval", answer, significance.share_interval)

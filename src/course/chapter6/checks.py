@@ -194,7 +194,7 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
     zeros = ", ".join(f"{count} ({name})" for name, count in (found == 0).sum().items())
     finding = f"The answer among {n} keys gets {said}. Weights of exactly zero: {zeros}."
     if not places:
-        finding = f"Nothing fits the query, and the weights sum to {said}."
+        finding = f"No key fits the query, and the weights sum to {said}."
     ax.set_title(f"{content.capitalize()}: {said}")
     return drawn(ax, finding)
 
@@ -219,7 +219,7 @@ def smallest_scale(answer: Any) -> Right:
             ax.axhline(1 / gap, color=line.get_color(), ls=":", lw=1.5)
         most, *_, least = found["gap 1"]
         ax.set_title(
-            f"At gap 1 the scale falls from {most:.2f} to {least:.2f}: one that is fixed will do"
+            f"At gap 1 the scale falls from {most:.2f} to {least:.2f}: so a fixed scale is enough"
         )
         return drawn(
             ax,
@@ -474,7 +474,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         return Right(
             f"{name} is entered, but it has not learned retrieval at {TRAINED} pairs in "
             f"{BUDGET['steps']:,} steps (accuracy {entered.score_16.mean():.2f}), so we "
-            "compare it at no length. This is a result, too.",
+            "do not compare it with the baseline. This is a result, too.",
             lambda: race_chart.slopes(table, "retrieval", entered)[0],
         )
     theirs = baseline.loc[ours.seed.tolist()]
@@ -484,17 +484,17 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     )
     found = SAME if p >= LEVEL or len(ours) < FEW else BETTER if gap > 0 else WORSE
     how = (
-        f"fewer than {FEW} seeds cannot tell more"
+        f"as always with fewer than {FEW} seeds"
         if len(ours) < FEW
         else (
             f"paired over {len(ours)} seeds, p {'at least' if p >= LEVEL else 'below'} {LEVEL}, "
-            "for one entry: with more, correct it"
+            "not corrected for several entries"
         )
     )
     held = (
         "as you predicted"
         if found == prediction
-        else f"you predicted “{prediction}”, and that is a result, too"
+        else f"you predicted “{prediction}”, but this is a result, too"
     )
     sentence = (
         f"{name} is entered and has learned with {len(ours)} of {len(entered)} "

@@ -106,11 +106,11 @@ LONG = 1.0
 # in seconds, left at the end to say on how many cases the answer is right
 LAST = 0.2
 ENDLESS = (
-    "your code ran for {:.0f} seconds and was stopped. Does a loop in it never end? "
-    "Look at the condition that should end it, and at what changes in each round."
+    "your code ran for {:.0f} seconds, so we stopped it. Does it contain a loop that never ends? "
+    "Look at the condition that should end the loop, and at what changes in each round."
 )
 # the message if a picture takes too long
-SLOW = "it was not finished after {:.0f} seconds, which says nothing against your answer."
+SLOW = "it was not finished after {:.0f} seconds, but your answer is right all the same."
 # whether to draw the result of a right answer, which a page of the site does not do
 PICTURES = True
 MOST_NUMBERS = 12  # a tensor with more numbers is shown by its shape
@@ -263,10 +263,10 @@ class Exercise:
         try:
             picture = clocked(draw, SLOW) if draw and PICTURES else None
         except Wrong as wrong:
-            sentence += f" No picture, though: {wrong}"
+            sentence += f" There is no picture: {wrong}"
         except Exception as error:
             sentence += (
-                " No picture, though: on other values your function fails "
+                " There is no picture: on other values your function fails "
                 f"({type(error).__name__}: {error})."
             )
         return Verdict(True, sentence, picture, quiet)
@@ -295,7 +295,7 @@ class Exercise:
             "prediction",
             answers[0],
             self.guesses,
-            f"choose one of {_listed(self.guesses)}. Any will do",
+            f"choose one of {_listed(self.guesses)}. Any of them will do",
         )
         if not quiet:
             self.guess = guess = self.guess or guess
@@ -786,7 +786,7 @@ def shown(value: Any) -> str:
     if callable(value):
         return f"the function {getattr(value, '__name__', '')}".strip()
     if isinstance(value, int) and abs(value) > 10**200:
-        return f"a whole number of {value.bit_length():,} bits"
+        return f"an integer of {value.bit_length():,} bits"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 
@@ -961,7 +961,7 @@ def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
         ):
             explained[sentence] = tried[same.index(False)].case.text
     return " ".join(
-        f"{words} (So it is on all cases but {text}.)" for words, text in explained.items()
+        f"{words} (This is true of all cases except {text}.)" for words, text in explained.items()
     ) * (len(explained) == 1)
 
 
@@ -1041,7 +1041,7 @@ def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
     line = lines[0][:80] if lines else ""
     return (
         (
-            f"NaN first arises in your line “{line}”. Is it 0 / 0, 0 times infinity, or infinity "
+            f"NaN first appears in your line “{line}”. Is it 0 / 0, 0 times infinity, or infinity "
             "minus infinity?"
         )
         if line
@@ -1077,7 +1077,7 @@ def _relation(
     same = all(_equal(outcome.value, ran[0].value, 1e-9) for outcome in ran)
     if len(ran) > 2 and same and not ran[0].value.isnan().any():
         named = " or ".join(f"`{name}`" for name in parameters if _is_named(name))
-        return f"Your result is the same on every case, so it does not change with {named}."
+        return f"Your result is the same in every case, so it does not change with {named}."
     off = [outcome for outcome in ran if not outcome.right]
     sentence = (
         (_transformed(ran) or _scaled(ran, parameters) or _region(off) or _inverted(ran))
@@ -1090,8 +1090,8 @@ def _relation(
     )
     if not sentence and len(few) < min(3, len(expected) - 2):
         sentence = (
-            f"On every case the result contains only {' and '.join(map(shown, few))}. "
-            "Is it cut off there, or compared?"
+            f"In every case the result contains only {' and '.join(map(shown, few))}. "
+            "Did you cut off the other values, or return a comparison?"
         )
     return sentence or _unused(tried, parameters, answer, solution)
 
@@ -1176,8 +1176,8 @@ def _little(tried: Sequence[Tried]) -> str:
     if far < 0.01 and not all(
         torch.equal(outcome.target, outcome.target.round()) for outcome in ran
     ):
-        return f"It is near, {100 * far:.2g}% off at most."
-    return f"Right on {len(ran) - len(off)} of {len(ran)} cases." if len(ran) > len(off) else ""
+        return f"It is close, and at most {100 * far:.2g}% off."
+    return f"Right in {len(ran) - len(off)} of {len(ran)} cases." if len(ran) > len(off) else ""
 
 
 def _transformed(ran: Sequence[Tried]) -> str:
@@ -1193,7 +1193,7 @@ def _transformed(ran: Sequence[Tried]) -> str:
                 for outcome, x in pairs
             ) and (len(_values(results)) >= fewest):
                 return (
-                    "On every case it is the expected result, "
+                    "In every case it is the expected result, "
                     f"{words}{'' if words.endswith('?') else '.'}"
                 )
     return ""
@@ -1215,7 +1215,7 @@ def _inverted(ran: Sequence[Tried]) -> str:
             _equal(x, outcome.target, outcome.allowed)
             for outcome, x in zip(ran, results, strict=True)
         ) and (len(_values(outcome.target for outcome in ran)) > 1):
-            return f"On every case your result, {words.rstrip('?')}, is the expected result."
+            return f"In every case your result, {words.rstrip('?')}, is the expected result."
     return ""
 
 
@@ -1281,7 +1281,7 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
                 continue
             if kind == "gap":
                 return (
-                    f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than "
+                    f"In every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than "
                     "the expected result."
                 )
             factors = ((constant(), label) for constant, label in _relations("factors", ""))
@@ -1289,7 +1289,7 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
                 (label for x, label in factors if math.isclose(x, value, rel_tol=1e-5)),
                 f"{value:.6g} times",
             )
-            return f"On every case it is {label} the expected result."
+            return f"In every case it is {label} the expected result."
         for text, (word, apply) in itertools.product(
             pairs[0][1] if len(known) > 2 else (), words.items()
         ):
@@ -1298,7 +1298,7 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
                 math.isclose(x, apply(v), rel_tol=1e-5, abs_tol=1e-9)
                 for x, v in zip(known, values, strict=True)
             ):
-                return f"On every case it is the expected result {word} {text}."
+                return f"In every case it is the expected result {word} {text}."
     return ""
 
 
@@ -1340,20 +1340,20 @@ def _region(off: Sequence[Tried]) -> str:
         for region, ordinal in _relations("regions", "i, j, n, m"):
             inside = [region(*indices) for indices in axes]
             if all(not (x & ~y).any() and not y.all() for x, y in zip(wrong, inside, strict=True)):
-                return f"Only {ordinal} is wrong on every case, and everything else is right."
+                return f"Only {ordinal} is wrong in every case, and everything else is right."
     if all(x.ndim == 1 and not x.all() for x in wrong):
         places, last = [x.nonzero().flatten().tolist() for x in wrong], [len(x) - 1 for x in wrong]
         if places[0] and all(p == places[0] for p in places) and len(set(last)) == 1:
             *most, end = map(str, places[0])
             named = (
-                f"entries {', '.join(most)} and {end} (from 0) are"
+                f"entries {', '.join(most)} and {end} (counted from 0) are"
                 if most
-                else f"entry {end} (from 0) is"
+                else f"entry {end} (counted from 0) is"
             )
-            return f"Only {named} wrong, on every case."
+            return f"Only {named} wrong, in every case."
         for ordinal, at in (("first", [0] * len(last)), ("last", last)):
             if places == [[place] for place in at]:
-                return f"Only the {ordinal} entry is wrong, on every case."
+                return f"Only the {ordinal} entry is wrong, in every case."
     return ""
 
 
