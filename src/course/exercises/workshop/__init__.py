@@ -665,8 +665,8 @@ def heard(answer: Any, model: Any) -> Right:
     loud, place = _heard(model, ids), int(NEEDLE.answers(ids)[0, -1])
     others = (loud[:16].sum() - loud[place]) / 15
     return Right(
-        "these are the norms of the Jacobian. In your decoder the pair of the answer has "
-        f"{loud[place]:.2f}, and the other fifteen pairs have {others:.2f} on average."
+        "these are the norms of the Jacobian. In your decoder the pair that holds the answer has a "
+        f"norm of {loud[place]:.2f}, and the other fifteen pairs have {others:.2f} on average."
     )
 
 
