@@ -470,7 +470,7 @@ def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str)
             "rows must be a list of at least one tuple (reader, asked, number, fate), "
             f"not {require.brief(rows)}"
         )
-    table = {"asked": [], "measured": [], "what was asked is": []}
+    table = {"question": [], "result": [], "verdict": []}
     for reader, question, measured, fate in rows:
         require.choice("reader in rows", reader, _READERS)
         measured = (
@@ -488,6 +488,6 @@ def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str)
     frame = pd.DataFrame(table, index=[words.translated(row[0]) for row in rows]).rename(
         columns=words.translated
     )
-    return frame.rename_axis(words.translated("reader"), axis=1).style.set_caption(
+    return frame.rename_axis(words.translated("readout"), axis=1).style.set_caption(
         words.translated(state)
     )
