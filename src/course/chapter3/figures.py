@@ -242,12 +242,15 @@ def told_apart(
     ax.set_title(f"{kind}, {span}: {words.format(own[column])}")
     ax.title.set_size(15)
     style.label(ax)
-    listed = ", ".join(f"{errors} {row.nearest:.0%}" for errors, row in last.items())
+    mine, others, shuffled, isotropic = (
+        f"{last[errors].nearest:.0%}" for errors in measures.ERRORS
+    )
     return ax, (
-        f"{model.short}, {kind}, {span}. How often a search finds the right one of all prompts, "
-        f"by errors: {listed}. An error is {own.length:.2g} times as long as the difference, and "
-        f"{own.share:.1%} of its squared length is along the difference (by chance "
-        f"{last['isotropic'].share:.2%})."
+        f"{model.short}, {kind}, {span}. A search finds the right one of all prompts in {mine} of "
+        f"the cases with the prompt's own error, in {others} with the error of another prompt, in "
+        f"{shuffled} with shuffled coordinates and in {isotropic} with an isotropic error. An "
+        f"error is {own.length:.2g} times as long as the difference, and {own.share:.1%} of its "
+        f"squared length is along the difference (by chance {last['isotropic'].share:.2%})."
     )
 
 
@@ -271,8 +274,8 @@ def nearest_by_error(
     late, last = bf16.iloc[-1], shuffled[shuffled.type == "bf16"]
     least, what = (0.5, "n and n + 1") if column == "pair" else (0.0, "all prompts")
     ax = style.axes(
-        "To a nearest-state search, direction loses a prompt",
-        "length of the error (1 = the difference)",
+        "The error's direction matters, not only its length",
+        "length of the error / length of the difference",
         "",
         log="x",
         height=3.3,
@@ -344,7 +347,7 @@ def figure5(
         f"{text}: " + ", ".join(f"{curve[k]:.3g} at n = {grid[k]}" for k in (0, middle, -1))
         for text, curve in found.items()
     )
-    return ax, f"{name}. {values}."
+    return ax, f"{name}. L1 distance for {values}."
 
 
 def copying(
@@ -395,11 +398,11 @@ def copying(
     ax.set_yticklabels(collapse.PLACES)
     at = {places: float(effect[-1]) for places, effect in effects.items()}
     return ax, (
-        f"{name}, {digits[-1]} digits. A first 0 moves the answer by "
-        f"{at['first', 'first']:+.2f} when the first digit is "
-        f"asked for, and by {at['first', 'last']:+.2f} when the last is. A last 0 moves it by "
-        f"{at['last', 'last']:+.2f} when the last digit is asked for, and by "
-        f"{at['last', 'first']:+.2f} when the first is. {_answers(able, digits)}"
+        f"{name}, {digits[-1]} digits. A 0 as the first digit moves the answer by "
+        f"{at['first', 'first']:+.2f} logits if we ask for the first digit, and by "
+        f"{at['first', 'last']:+.2f} if we ask for the last. A 0 as the last digit moves it by "
+        f"{at['last', 'last']:+.2f} if we ask for the last digit, and by "
+        f"{at['last', 'first']:+.2f} if we ask for the first. {_answers(able, digits)}"
     )
 
 
@@ -410,9 +413,9 @@ def _answers(able: Mapping[str, Tensor], digits: Sequence[int]) -> str:
         for place in able
     }
     if not any(right.values()):
-        return "It is never right both with a 0 and with a 1, at any of these lengths."
+        return "At none of these lengths is the model right both with a 0 and with a 1."
     return (
-        "It is right both with a 0 and with a 1 at "
+        "The model is right both with a 0 and with a 1 at "
         + ", and at ".join(
             f"{' and '.join(ns) + ' digits' if ns else 'none of these lengths'} ({place})"
             for place, ns in right.items()
