@@ -244,7 +244,7 @@ def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
     fast = share[:, :quarter].mean(1)
     rank = fast.argsort(descending=True)[:3] + 1
     ax = style.axes(
-        f"{what.capitalize()}: fastest at {fast.mean():.2f} of the mean",
+        f"{what.capitalize()}: fastest quarter at {fast.mean():.2f} of the mean",
         "pair (fast to slow)",
         "layer",
         height=2.9,
@@ -261,8 +261,8 @@ def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
     ax.figure.colorbar(image, label="norm / mean of the layer")
     between = f", {fast[1:-1].mean():.2f} between" if len(fast) > 2 else ""
     return ax, (
-        f"Fastest quarter: {fast[0]:.2f} in the first layer, {fast[-1]:.2f} in the last{between}; "
-        f"largest in layers {', '.join(str(int(r)) for r in rank)}."
+        f"Values of the fastest quarter: {fast[0]:.2f} in the first layer, {fast[-1]:.2f} in the "
+        f"last{between}. They are largest in layers {', '.join(str(int(r)) for r in rank)}."
     )
 
 
@@ -350,8 +350,8 @@ def ablation(
     return (
         ax,
         (
-            f"Without a quarter the loss rises by: {listed}. Without a random quarter it rises by "
-            f"{min(control):+.2f} to {max(control):+.2f}. Within this range: "
+            f"Without a quarter, the loss rises by these amounts: {listed}. Without a random "
+            f"quarter it rises by {min(control):+.2f} to {max(control):+.2f}. Within this range: "
             f"{', '.join(inside) or 'none'}."
         )
         + (
@@ -423,9 +423,10 @@ def dissociation(
     ].mean()
     texts = rows.start.nunique()
     return ax, (
-        f"Added loss without the fastest quarter: {means['inside'].fastest:+.2f} nats in the heads "
-        f"with a slash score above {threshold:g}, {means['outside'].fastest:+.2f} in all others "
-        f"(random quarters there: {random.min():+.2f} to {random.max():+.2f}), and "
-        f"{means['control'].fastest:+.2f} in {heads.control} of the others. "
+        "If we ablate the fastest quarter, the loss changes by "
+        f"{means['inside'].fastest:+.2f} nats "
+        f"in the heads with a slash score above {threshold:g}, by {means['outside'].fastest:+.2f} "
+        f"in all others (random quarters there: {random.min():+.2f} to {random.max():+.2f}), and "
+        f"by {means['control'].fastest:+.2f} in {heads.control} of the others. "
         f"{f'Mean of {texts} texts' if texts > 1 else 'One text'}."
     ).replace("-", "−")
