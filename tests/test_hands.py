@@ -159,6 +159,33 @@ def test_on_a_phone_each_cell_of_the_answer_says_its_column(hand, path):
     assert not {"none", "normal", '""'} & set(names)
 
 
+@pytest.mark.parametrize(
+    "path", [*(f"chapters/{name}.html" for name in ("welcome", "try")), PAGES["lesson"], *LIVE]
+)
+def test_a_finger_finds_each_control_of_a_phone(hand, path):
+    """WCAG 2.2 asks for 24 pixels; words of a sentence are exempt, and a label belongs to its box."""
+    page = hand(path, PHONE, touch=True)
+    page.wait_for_selector(":is([data-do], summary, .drawing-steps)")
+    small = page.evaluate(
+        """() => [...document.querySelectorAll("main :is(button, select, input, summary)")]
+            .filter((each) => each.checkVisibility())
+            .map((each) => [each.outerHTML.slice(0, 80),
+                (each.closest("label:has([type=checkbox], [type=radio])") ?? each).getBoundingClientRect()])
+            .filter(([, box]) => box.width > 0 && Math.min(box.width, box.height) < 26)
+            .map(([name]) => name)"""
+    )
+    assert small == []
+
+
+def test_a_finger_lights_a_word_s_part_of_a_drawing(hand):
+    page = hand("chapters/1-over-squashing/lesson.html", PHONE, touch=True)
+    page.locator("figure.drawing").first.scroll_into_view_if_needed()
+    page.locator(".drawing-word").first.tap()
+    page.wait_for_selector("figure[data-lit]")
+    page.locator(".drawing-word").first.tap()
+    page.wait_for_selector("figure[data-lit]", state="detached")
+
+
 def test_the_menu_of_a_phone_leads_to_another_page(hand):
     page = hand(PAGES["lesson"], PHONE, touch=True)
     page.locator(".primary-toggle").tap()

@@ -503,7 +503,11 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
             ["pointerleave", null],
             ["blur", null],
           ])
-            on(word, kind, () => light(value));
+            on(word, kind, (event) => {
+              // a finger has no hover, and its tap is a click, which would put out what focus had lit
+              const tapped = kind === "focus" ? !word.matches(":focus-visible") : event.pointerType === "touch";
+              if (!tapped) light(value);
+            });
       if (word.closest("a, button")) continue;
       word.tabIndex = 0;
           for (const [key, value] of [
