@@ -60,8 +60,8 @@ class Machine(Directive):
         return [raw(WITHOUT_MENU + opening), *stops.children, raw("</div></div>")]
 
 
-# a sentence ends here, and in Chinese there is no space between two sentences
-END = re.compile(r"(?<=[.?!])\s+|(?<=[。？！])(?=.)")
+# a sentence ends here; in Chinese there is no space between two sentences
+END = re.compile(r"(?<=[.?!])\s+|(?<=[。？！])(?![”’）])")
 
 
 def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
@@ -84,20 +84,20 @@ def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
     return [span for span in spans if "".join(node.astext() for node in span).strip()]
 
 
-def filmed(paragraph: nodes.paragraph, states: list[dict]) -> None:
-    """Mark each sentence of a paragraph with the state of the drawing that belongs to it.
-
-    A translation may have more or fewer sentences than states.
+def filmed(paragraph: nodes.paragraph, stop: int, language: str) -> None:
+    """Mark each sentence of a stop's paragraph with the state of the drawing that belongs to it.
 
     Raises:
-        ValueError: if there are no sentences.
+        ValueError: if the paragraph does not have as many sentences as the film has states.
     """
-    spans = sentences(paragraph)
-    if not spans:
-        raise ValueError("a stop with a film must have a sentence")
+    spans, states = sentences(paragraph), drawing.film(stop)
+    if len(spans) != len(states):
+        raise ValueError(
+            f"film.toml must have a state for each sentence of stop {stop}, but the text "
+            f"({language}) has {len(spans)} sentences and the film {len(states)} states"
+        )
     paragraph.children = []
-    for k, span in enumerate(spans):
-        state = states[k * len(states) // len(spans)]
+    for span, state in zip(spans, states, strict=True):
         opening = f'<span class="film-step" data-state="{html.escape(json.dumps(state))}">'
         paragraph += [raw(opening), *span, raw("</span>")]
 
@@ -113,8 +113,8 @@ class Stop(Directive):
         number, title = int(self.arguments[0]), self.arguments[1]
         content = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, content)
-        if states := drawing.film(number):
-            filmed(next(content.findall(nodes.paragraph)), states)
+        if drawing.film(number):
+            filmed(next(content.findall(nodes.paragraph)), number, language(self))
         picture = drawing.picture("machine", number, True, language(self))
         still = f'<div class="machine-still">{picture}</div>'
         heading = f'<h2><a href="#stop-{number}">{number}</a> {html.escape(title)}</h2>'

@@ -6,8 +6,14 @@ import math
 import re
 
 import pytest
+from conftest import ROOT
+from docutils.core import publish_doctree
+from docutils.nodes import paragraph
+from machine import filmed
+from myst_parser.parsers.docutils_ import Parser
 from stills import drawn
 
+from book import editions
 from course import drawing
 
 RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
@@ -155,6 +161,31 @@ def test_stop_7_lights_the_lamps_that_it_names():
 def test_a_film_that_names_no_setting_is_refused():
     with pytest.raises(ValueError, match="edges=path, not 'edges'"):
         drawing.states_of("edges=path | edges")
+
+
+WELCOME = ROOT / "chapters/welcome.md"
+
+
+def stop_text(stop, language):
+    """The paragraph of a stop on the front page, as the page has it."""
+    chinese = "".join(editions.texts(WELCOME.with_suffix(".zh.po")).values())
+    page = chinese if language == "zh" else WELCOME.read_text()
+    text = re.search(rf"^:+\{{stop\}} {stop} .*\n([^`]*?)\n:+$", page, re.M)[1]
+    return next(publish_doctree(text, parser=Parser()).findall(paragraph))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("stop", range(1, drawing.STOPS))
+def test_each_sentence_of_a_stop_has_its_own_state(stop, language):
+    text = stop_text(stop, language)
+    filmed(text, stop, language)
+    held = re.findall('data-state="([^"]*)"', str(text))
+    assert len(held) == len(drawing.film(stop))
+
+
+def test_a_film_with_fewer_states_than_sentences_is_refused():
+    with pytest.raises(ValueError, match=r"stop 4, .*\(zh\) has 6 sentences .* 5 states"):
+        filmed(stop_text(1, "zh"), 4, "zh")
 
 
 @pytest.mark.parametrize("at", [1.1, 2.3, 5.4, 7.9])

@@ -123,7 +123,7 @@ def film(stop: int) -> list[dict[str, Any]]:
     includes the settings of all earlier sentences.
 
     >>> film(1)[:4:3]
-    [{'edges': 'path'}, {'edges': 'all'}]
+    [{'edges': 'path', 'lit': 'streams'}, {'edges': 'all'}]
     """
     return states_of(FILM.get(str(require.integer("stop", stop, 0, STOPS - 1)), ""))
 
@@ -131,7 +131,8 @@ def film(stop: int) -> list[dict[str, Any]]:
 def states_of(text: str) -> list[dict[str, Any]]:
     """Parse the states of a film that are written in a text.
 
-    The text separates the states of sentences by "|".
+    The text separates the states of sentences by "|". What is highlighted (`lit`) is highlighted
+    during its own sentence only.
 
     Raises:
         ValueError: if a setting has no "=".
@@ -141,7 +142,7 @@ def states_of(text: str) -> list[dict[str, Any]]:
     """
     states: list[dict[str, Any]] = []
     for part in text.split("|") if text else []:
-        state = dict(states[-1]) if states else {}
+        state = {key: value for key, value in (states or [{}])[-1].items() if key != "lit"}
         for setting in shlex.split(part):
             key, equals, value = setting.partition("=")
             if not equals:

@@ -202,7 +202,13 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     }
     return next;
   };
-  const hand = { get state() { return state; }, data, set: (next) => { stop(); set(next); }, glide };
+  const hand = {
+    get state() { return state; },
+    data,
+    // what a hand changes is seen whole
+    set: (next) => { stop(); set("lit" in state ? { lit: "", ...next } : next); },
+    glide,
+  };
 
   // native controls
   const controls = (spec.controls?.(data) ?? []).map((control) => {
@@ -483,12 +489,13 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     }
   };
 
-  // what a word in the text names is lit
+  // what a word in the text names is lit, or else what the state names: parts with a space between them
   const light = (name) => {
     lit = name;
-    figure.toggleAttribute("data-lit", Boolean(name));
-        for (const piece of picture.querySelectorAll("[data-part]"))
-          piece.classList.toggle("lit", piece.dataset.part === lit);
+    const names = (lit || state.lit || "").split(" ").filter(Boolean);
+    figure.toggleAttribute("data-lit", names.length > 0);
+    for (const piece of picture.querySelectorAll("[data-part]"))
+      piece.classList.toggle("lit", piece.dataset.part.split(" ").some((part) => names.includes(part)));
   };
   const listen = () => {
     const parts = Object.fromEntries(Object.entries(spec.words ?? {}).map(([word, name]) => [said(word), name]));
@@ -543,7 +550,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   const paint = () => {
     waiting = 0;
     picture.innerHTML = spec.picture(state, data, w, h);
-    if (lit) light(lit);
+    light(lit);
     arrange(spec.items?.(state, data, w, h) ?? []);
     for (const update of controls) update();
     const shown = spec.when?.(state, data) ?? [];

@@ -731,8 +731,8 @@ const SCENES = [
         const [cx, cy, turn] = [x + r + j * (2 * r + 9), y + r + 8, found.far * theta];
         return (
           circle(cx, cy, r, "faint") +
-          line(cx, cy, cx + r * Math.cos(turn), cy, `${colour} thick`, "clocks") +
-          line(cx, cy, cx + r * 0.9 * Math.cos(turn), cy - r * 0.9 * Math.sin(turn), "ink round", "clocks")
+          line(cx, cy, cx + r * Math.cos(turn), cy, `${colour} thick`, `clocks head${k}`) +
+          line(cx, cy, cx + r * 0.9 * Math.cos(turn), cy - r * 0.9 * Math.sin(turn), "ink round", `clocks head${k}`)
         );
       });
       return (
@@ -939,6 +939,7 @@ const BEGIN = {
   agree: 0.9,
   both: false,
   part: "RoPE",
+  lit: "",
 };
 /** The sentences of a text that set the machine, with what they set: the page gives each its state (`sphinx_ext/machine.py`). */
 const film = (section) =>
@@ -1166,12 +1167,12 @@ export const render = mount({
   live: (hand, figure, on, home) => {
     const stops = [...document.querySelectorAll(".machine-stops > section")];
     const told = figure.closest(".machine-page") ? stops : [];
-    // the film: a sentence sets what it speaks of, and what the other sentences of its stop set is as in the beginning
+    // the film: a sentence sets what it speaks of, and what other sentences set is as in the beginning
     const films = matchMedia("(prefers-reduced-motion: reduce)").matches
       ? told.map(() => [])
       : told.map(film);
-    const settings = films.map((steps) =>
-      Object.fromEntries(steps.flatMap(({ state }) => Object.keys(state).map((key) => [key, BEGIN[key]]))),
+    const settings = Object.fromEntries(
+      ["lit", ...films.flat().flatMap(({ state }) => Object.keys(state))].map((key) => [key, BEGIN[key]]),
     );
     let played = "";
     const show = (stop, k = 0) => {
@@ -1180,7 +1181,7 @@ export const render = mount({
       played = `${stop}.${k}`;
       films.flat().forEach(({ node }) => node.classList.toggle("now", node === films[stop][k]?.node));
       if (other || films[stop].length)
-        hand.glide({ at: stop, ...settings[stop], ...films[stop][k]?.state }, other ? 900 : 600);
+        hand.glide({ at: stop, ...settings, ...films[stop][k]?.state }, other ? 900 : 600);
     };
     // what was measured, and the chapter's own drawing one click away, with the way back
     const note = (stop) => {
