@@ -350,7 +350,10 @@ def test_a_rule_is_made_of_one_sentence_and_one_condition_a_half():
         ("part", "above", 0.5, [0.6]),
     ]
     assert made.decide({"a": 0.1, "b": 0.4}).verdict == FAILS
-    assert made.decide({"a": -1, "b": 1})[:2] == (UNFIT, "this is not the case: a was measured")
+    assert made.decide({"a": -1, "b": 1})[:2] == (
+        UNFIT,
+        "a verdict requires that a was measured, and this is not so",
+    )
     assert null_controls.verdicts(made, {"a": 0.6, "b": 0.7}) == {"a coin": FAILS}
     with pytest.raises(ValueError, match=r"must hold \['b'\]"):
         made.decide({"a": 0.6})

@@ -213,7 +213,7 @@ class Rule(NamedTuple):
         parts = (
             [f"The claim holds if {sentences['holds']}"]
             if self.holds
-            else [f"The claim holds if this is so in every case: {sentences['each']}"]
+            else [f"The claim holds if in every case {sentences['each']}"]
         )
         if self.part:
             parts.append(f"It holds with a correction if {sentences['part']}")
@@ -276,14 +276,14 @@ class Rule(NamedTuple):
             if condition in self.conditions and not ask(condition):
                 return Decision(
                     verdict,
-                    f"this is not the case: {self.conditions[condition][0]}",
+                    f"a verdict requires that {self.conditions[condition][0]}, and this is not so",
                     joined(comparisons),
                 )
         if self.each:
             against = ask("against") if self.against else [not one for one in cells]
             verdict, words = (
                 weigh(cells, against, self.least),
-                f"in {sum(cells)} of {len(cells)} cases this is so: {self.each[0]}",
+                f"in {sum(cells)} of {len(cells)} cases, {self.each[0]}",
             )
             words = "no case was measured" if not cells else "" if verdict == HOLDS else words
             opposed = sum(against)
@@ -300,7 +300,9 @@ class Rule(NamedTuple):
             words = f"the claim holds in this form: {self.part[0]}"
             return Decision(CORRECTED, words, joined(comparisons))
         missing = (self.part or self.holds)[0]
-        return Decision(FAILS, f"this is not the case: {missing}", joined(comparisons))
+        return Decision(
+            FAILS, f"the claim would hold if {missing}, but this is not so", joined(comparisons)
+        )
 
 
 def joined(seen: Iterable[Compared]) -> list[Compared]:

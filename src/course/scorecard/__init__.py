@@ -495,16 +495,29 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
     """
     facts = {}
     if measured.words:
-        facts["Correction" if measured.verdict == CORRECTED else "Why"] = printed(measured.words)
+        name = "Correction" if measured.verdict == CORRECTED else "Why"
+        facts[name] = _sentence(printed(measured.words))
     if not claim.parts:
         side = [(name, _digits(a), _digits(b)) for name, (a, b) in measured.numbers.items()]
         clauses = brief(measured.measured)
-        facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(clauses)
+        facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + _sentence(
+            printed(clauses)
+        )
         turned = turns.of(claim.name)
         if turned.outcome != turns.NOT_RUN:
-            facts[turned.outcome.capitalize()] = printed(f"{turned.asked}. {turned.measured}")
+            said = printed(f"{turned.asked}. {turned.measured}")
+            facts[turned.outcome.capitalize()] = _sentence(said)
     facts["See"] = CARD.places(claim, section(claim), colab(claim))
     return facts
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a capital letter at its beginning and a full stop at its end.
+
+    >>> _sentence("in 3 of 4 cases, the gain is positive")
+    'In 3 of 4 cases, the gain is positive.'
+    """
+    return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 MOST_WORDS = 32  # the number of words of a measurement that an opened row shows at once
