@@ -165,6 +165,20 @@ def _below(figure: Figure) -> None:
         legend.remove()
 
 
+def _more_lines(names: list[str]) -> float:
+    """Return how many more lines names at equal distances need than names of one line.
+
+    Two neighbours need half of the lines of each between their centres, and the two longest
+    neighbours decide, because all names have the same distance.
+
+    >>> _more_lines(["RoPE", "NoPE"]), _more_lines(["RoPE", "NoPE with\\na window", "NoPE"])
+    (0.0, 1.5)
+    """
+    lines = [1 + name.count("\n") for name in names]
+    widest = max(map(sum, itertools.pairwise([*lines, lines[-1]])))
+    return (widest / 2 - 1) * len(names)
+
+
 def _slim(figure: Figure, letters: float) -> None:
     """Put fewer tick labels on the axes, and break long names into several lines.
 
@@ -181,10 +195,10 @@ def _slim(figure: Figure, letters: float) -> None:
                     textwrap.fill(text, 10 if axis is ax.xaxis else 20, break_long_words=False)
                     for text in said
                 ]
-                axis.set_ticks(axis.get_ticklocs(), broken)
-                more = sum(text.count("\n") for text in broken) * (axis is ax.yaxis)
+                axis.set_ticks(axis.get_ticklocs(), broken, linespacing=1.0)
+                more = _more_lines(broken) * (axis is ax.yaxis)
                 figure.set_figheight(
-                    figure.get_figheight() + more * 1.3 * axis.get_ticklabels()[0].get_size() / 72
+                    figure.get_figheight() + more * 1.55 * axis.get_ticklabels()[0].get_size() / 72
                 )
         ends = [text for text in ax.texts if text.get_gid() == _LINE_END]
         names = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label]
