@@ -248,14 +248,15 @@ def test_the_committed_norms_are_those_of_the_embedded_model(smollm2):
 
 def test_what_a_graph_reaches_is_what_the_sentence_says():
     window = attention.uniform(attention.window_mask(10, 4))
-    assert "After 2 layers, 7 of 10 tokens reach the last one" in figures.graph(window, 2)[1]
+    assert "After 2 layers, 7 of 10 tokens influence the last token" in figures.graph(window, 2)[1]
     assert (
-        "After 1 layer, 10 of 10 tokens reach the last one"
+        "After 1 layer, 10 of 10 tokens influence the last token"
         in figures.graph(attention.uniform(attention.causal_mask(10)))[1]
     )
     blocks = torch.block_diag(*[attention.uniform(attention.causal_mask(k)) for k in (4, 4, 2)])
     assert (
-        "2 of 10 tokens reach the last one. Token 9 reaches it most" in figures.graph(blocks, 3)[1]
+        "2 of 10 tokens influence the last token. Token 9 influences it most"
+        in figures.graph(blocks, 3)[1]
     )
 
 

@@ -47,8 +47,8 @@ def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
     return (
         ax,
         (
-            f"New edges {names}, on the tree of {len(graph)} nodes; "
-            f"the pair {pair[0]} and {pair[1]} is marked."
+            f"The new edges {names} in the tree of {len(graph)} nodes. "
+            f"Nodes {pair[0]} and {pair[1]} are marked."
         ),
     )
 
@@ -115,7 +115,10 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
     style.whole_ticks(ax)
     style.label(ax)
     listed = [f"{name} per number {', '.join(map(str, line))}" for name, line in mine.items()]
-    return ax, f"Least width by r: {'; '.join(listed)}; Figure 4 {', '.join(map(str, paper))}."
+    return (
+        ax,
+        f"Smallest width for each r: {'; '.join(listed)}; Figure 4 {', '.join(map(str, paper))}.",
+    )
 
 
 def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str]:

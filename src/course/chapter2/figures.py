@@ -41,8 +41,8 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
     right.set_title("arcs of one layer", size=16)
     reached, most = int((heard[-1] > 0).sum()), int(heard[-1].argmax())
     return left, (
-        f"After {words}, {reached} of {n} tokens reach the last one. Token {most + 1} reaches it "
-        f"most ({float(heard[-1, most]):.2f})."
+        f"After {words}, {reached} of {n} tokens influence the last token. Token {most + 1} "
+        f"influences it most ({float(heard[-1, most]):.2f})."
     )
 
 
@@ -158,8 +158,8 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
     ax.axhline(attention.HEAD_SCORE_THRESHOLD, color=RED, lw=1.5, ls="--")
     ax.set_ylim(-0.05, 0.8)
     return ax, (
-        f"Uniform attention scores above 0.3 for every length up to {last}; at 64 tokens it scores "
-        f"{frame['uniform'][64]:.3f}."
+        f"Uniform attention scores above 0.3 at every length up to {last}, but at 64 tokens it "
+        f"scores only {frame['uniform'][64]:.3f}."
     )
 
 

@@ -361,7 +361,7 @@ def counting_by_length(
     bars = f" Bars are intervals for {trained.STRINGS * seeds} strings." if interval else ""
     return ax, (
         f"At {lengths[far]} letters, {means[low][far]:.0%} ({low}) to {means[high][far]:.0%} "
-        f"({high}) of the counts are right. Always naming one number is right in "
+        f"({high}) of the counts are right. Always giving the same number is right for "
         f"{one[far]:.0%}. Lines are means of {seeds} seeds, and bands are their range.{bars}"
     )
 

@@ -123,7 +123,7 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
     return (
         ax,
         (
-            f"For 4,096 tokens, a head ({what}) needs the scale {style.number(cost)} with the "
+            f"For 4,096 tokens, a head ({what}) needs a scale of {style.number(cost)} with the "
             f"{fastest} fastest of 64 pairs, and {style.number(found[64][-1])} with all pairs."
         ),
     )

@@ -192,7 +192,10 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
         f"{weight:.2f} ({name})" for name, weight in found.iloc[places or slice(None)].sum().items()
     )
     zeros = ", ".join(f"{count} ({name})" for name, count in (found == 0).sum().items())
-    finding = f"The answer among {n} keys gets {said}. Weights of exactly zero: {zeros}."
+    finding = (
+        f"The answer among {n} keys gets {said}. "
+        f"The number of weights that are exactly zero is {zeros}."
+    )
     if not places:
         finding = f"No key fits the query, and the weights sum to {said}."
     ax.set_title(f"{content.capitalize()}: {said}")

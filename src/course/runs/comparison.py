@@ -128,7 +128,7 @@ def compare(
             all seeds. Over the seeds that learned, it has the mean accuracy with its 95% interval
             (low, high), and the gap in `column` with its 90% interval, which the rule for "equal"
             uses. It also has the corrected p value, and the verdict, which is one of `VERDICTS`,
-            "baseline", "control" or "outside".
+            "baseline", "control" or "not ranked".
 
     Raises:
         ValueError: if `against` or `column` is not in the table.
@@ -170,7 +170,7 @@ def compare(
                 else []
             )
             if name in CONTROLS or name in OUTSIDE:
-                row["verdict"] = "control" if name in CONTROLS else "outside"
+                row["verdict"] = "control" if name in CONTROLS else "not ranked"
             elif not cells[name]:
                 row["verdict"] = "not learned"
             elif name == reference:
