@@ -42,6 +42,7 @@ _DPI = 120
 _WIDE, _SLIDES = 10.28, {"roomy": 4.2, "flat": 3.5, "low": 2.9}
 _TALL = {"tall": 5.0}  # below a heading alone, where a widget has its controls
 _HEAVY = 120_000  # if a drawing has more characters, we use an image
+_LIGHT = 24_000  # a drawing with its form for phones may have so many characters in any case
 # A deck has the drawings of all states of a widget, which should stay below this many characters. A
 # widget with more than a few states has only one drawing for each state.
 _WIDGET, _FEW = 1_200_000, 30
@@ -432,7 +433,7 @@ def _made(figure: Figure, alt: str, drawing: bool) -> str:
             made = _vector.drawn(figure, alt, "wide")
             if len(made) <= len(source):
                 slim = _vector.narrow(held, _laid_out, alt) if held else ""
-                made += slim * (len(made) + len(slim) <= 1.25 * len(source))
+                made += slim * (len(made) + len(slim) <= max(_LIGHT, 1.25 * len(source)))
                 return f"<svg{said}{made.removeprefix('<svg')}"
             why = ' data-image="lighter so"'
     return (
