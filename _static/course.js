@@ -97,16 +97,19 @@ const widen = () => {
     cell.style.minWidth = widths[k];
   });
 };
+const isWide = (each) =>
+  each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX);
 const mark = () => {
   widen();
-  for (const each of document.querySelectorAll(SCROLLERS)) {
-    each.classList.remove("fits");
-    const wide = each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX);
-    each.classList.toggle("goes-on", wide);
-    if (each.matches("table, .pst-scrollable-table-container")) each.classList.toggle("fits", !wide);
-    if (wide) each.tabIndex = 0;
+  const parts = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(SCROLLERS)]);
+  for (const each of parts) each.classList.remove("fits");
+  const wide = parts.map(isWide); // all before the next change, as in `widen`
+  parts.forEach((each, k) => {
+    each.classList.toggle("goes-on", wide[k]);
+    if (each.matches("table, .pst-scrollable-table-container")) each.classList.toggle("fits", !wide[k]);
+    if (wide[k]) each.tabIndex = 0;
     else if (each.tabIndex === 0) each.removeAttribute("tabindex");
-  }
+  });
 };
 addEventListener("load", () => {
   mark();
