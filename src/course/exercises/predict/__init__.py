@@ -18,7 +18,7 @@ from helpers.widget import bundle
 
 SCRIPT = (Path(__file__).parent / "predict.js").read_text()
 FIRST = "Guess first."
-STAYS = "It stays in your browser, and stands beside the answer at the foot of the page."
+STAYS = "Your guess stays in your browser. At the end of the page it appears next to the answer."
 
 
 class Asked(NamedTuple):
