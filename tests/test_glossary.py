@@ -71,7 +71,7 @@ def test_laplacian_of_two_pieces_has_a_second_eigenvalue_of_zero(glossary):
         "the smallest positive one says nothing"
     )
     assert np.linalg.eigvalsh(nx.laplacian_matrix(nx.barbell_graph(5, 0)).toarray())[1] < 0.4
-    assert "second smallest eigenvalue is 0 if the graph falls into pieces" in glossary["Laplacian"]
+    assert "second smallest eigenvalue is 0 if the graph is disconnected" in glossary["Laplacian"]
 
 
 def test_smoothed_states_weigh_inputs_by_degree(glossary):
@@ -92,7 +92,7 @@ def test_collapse_is_exact_behind_a_window_only(glossary):
     assert last(9, 5) == last(10, 5) == 1
     assert last(8, 5) < 1
     assert last(30, 99) != last(31, 99)
-    assert "behind a window they can be" in glossary["Representational collapse"]
+    assert "they can be equal if the layers have a window" in glossary["Representational collapse"]
 
 
 def test_expander_counts_sets_of_at_most_half(glossary):
