@@ -56,6 +56,9 @@ const BEST = { "retrieval: local RoPE, global NoPE": 0.002 };
 export const bestRate = (task, design) => BEST[`${task}: ${entryOf(design)}`] ?? RATE;
 const STREAMS = { weights: 1, training: 2, criterion: 3, test: 4, places: 5, look: 6 };
 
+/** What the trainer asks after a task in Chinese; the site's Chinese type is cut from this file. */
+export const ASKED_IN_CHINESE = `训练只用长度不超过 ${TRAINED} 的行。请先猜：长度为 64 时，准确率还有多少？再按 Train。`;
+
 /** Numbers from 0 to below 1 (mulberry32), the same for the same whole numbers. */
 export function generator(...numbers) {
   let state = 0x9e3779b9;

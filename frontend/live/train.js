@@ -1,6 +1,6 @@
 // "Train it here": a decoder learns in the reader's browser; a part is exchanged, and it learns again.
 import { engine } from "./engine.js";
-import { bestRate, entryOf, LEARNED, LENGTHS, PARTS, RATE, RATES, refused, STEPS, TASKS, TRAINED } from "./race.js";
+import { ASKED_IN_CHINESE, bestRate, entryOf, LEARNED, LENGTHS, PARTS, RATE, RATES, refused, STEPS, TASKS, TRAINED } from "./race.js";
 
 /** Whether the reader comes from the Chinese edition, or has a Chinese browser. */
 const CHINESE = /\/zh\//.test(document.referrer) || navigator.language?.startsWith("zh");
@@ -27,8 +27,6 @@ const CHOICES = [
     design: { positions: "mixed", window: 8, map: "softmax" },
   },
 ];
-/** What follows the task in Chinese: what the reader may guess. */
-const ASKED_IN_CHINESE = `训练只用长度不超过 ${TRAINED} 的行。请先猜：长度为 64 时，准确率还有多少？再按 Train。`;
 const NAMES = { positions: "positions", window: "window", map: "attention weights" };
 const begin = { task: "retrieval", positions: "RoPE", window: 0, map: "softmax", seed: 0, rate: "best" };
 let state = { ...begin }, seeds = {}, busy = false, ask = null, act = null, waiting = 0, measured = 0;
@@ -107,9 +105,9 @@ const text = (x, y, words, anchor = "start", kind = "quiet") =>
 const level = (l, r, y, words) =>
   `<line class="grid" x1="${l}" x2="${r}" y1="${y}" y2="${y}"/>${text(l - 6, y + 5, words, "end")}`;
 /** The accuracy of guessing, as a dashed line that says what it is. */
-const byChance = (l, r, y, chance, at = l) =>
+const byChance = (l, r, y, chance) =>
   `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${y}" y2="${y}"/>` +
-  text(at, y - 6, `chance (guessing): ${shareOf(chance)}`, at === r ? "end" : "start", "quiet over");
+  text(r, y - 6, `chance (guessing): ${shareOf(chance)}`, "end", "quiet over");
 const ofSeeds = ({ task, design }) => seeds[task]?.[entryOf(design)] ?? [];
 const sameRun = (a, b) =>
   JSON.stringify([a.run.task, a.run.design, a.run.rate, a.done.right]) ===
@@ -156,7 +154,7 @@ function learning(room) {
         dots.length ? `○ our seeds${run.rate === RATE ? "" : `, rate ${RATE}`}` : "",
       ) +
       [0, 0.5, 1].map((v) => level(l, r, yr(v), String(v))).join("") +
-      byChance(l, r, yr(TASKS[run.task].chance), TASKS[run.task].chance, r) +
+      byChance(l, r, yr(TASKS[run.task].chance), TASKS[run.task].chance) +
       path(
         looks.map((each) => [x(each.steps), yr(each.now[0])]),
         "blue",
@@ -181,16 +179,17 @@ function plane(room) {
 }
 
 /** What will stand in the empty chart, and the length for which the reader guesses. */
-function waits({ l, r, t, b, x, y }) {
+function waits({ l, r, t, b, x, y }, chance) {
   const middle = (l + r) / 2,
+    top = y(chance > 0.5 ? 0.3 : 0.78), // off the dashed line
     words = busy
       ? ["The accuracy at each length", "appears here when training ends."]
       : ["Press Train: the accuracy of your", "decoder appears here, length by length."];
-  const asked = guess === "" && !busy ? text(x(64), y(0.42), "your guess?", "middle", "guess over") : "";
+  const asked = guess === "" && !busy ? text(x(64), y(0.43), "your guess?", "middle", "guess over") : "";
   return (
     `<line class="guess" stroke-dasharray="2 5" x1="${x(64)}" x2="${x(64)}" y1="${t}" y2="${b}"/>` +
     asked +
-    words.map((line, k) => text(middle, y(0.78) + 20 * k, line, "middle", "quiet over")).join("")
+    words.map((line, k) => text(middle, top + 20 * k, line, "middle", "quiet over")).join("")
   );
 }
 
@@ -261,7 +260,7 @@ function lengths(room) {
     `Accuracy by length: ${said}`,
     text(l, 14, `accuracy (learned on rows of up to ${TRAINED} ${TASKS[about.task].unit})`) +
       [0, 0.5, 1].map((v) => level(l, r, y(v), String(v))).join("") +
-      (shown ? "" : waits(place)) +
+      (shown ? "" : waits(place, TASKS[about.task].chance)) +
       byChance(l, r, y(TASKS[about.task].chance), TASKS[about.task].chance) +
       lines.join("") +
       before.join("") +
