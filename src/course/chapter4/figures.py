@@ -111,7 +111,7 @@ def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
     frame = pd.DataFrame({"read right": limits, "2 to the bits": [2**b for b in bits]}, index=bits)
     frame.index.name = "significant bits of the weight"
     ax = style.lines(frame, "largest count", log="y", height=5.0, colours=(BLUE, GREY))
-    ax.set_title(f"One bit more counts {factor:.2f} times as far")
+    ax.set_title(f"One more bit counts {factor:.2f} times as far")
     for name, b in (("bf16", 8), ("fp16", 11)):
         look = {"textcoords": "offset points", "weight": "bold"}
         ax.annotate(
