@@ -32,7 +32,6 @@ field.addEventListener("change", () => {
   mark.toggleAttribute("hidden", !field.value);
   mark.setAttribute("transform", `translate(${LEFT + (at - LEAST) / (MOST - LEAST) * WIDTH} 0)`);
   mark.querySelector("text").textContent = `you: ${field.value}`;
-  document.querySelector(".guess details").open = Boolean(field.value);
 });
 }</script>"""
 for name, size in (("LEAST", LEAST), ("MOST", MOST), ("LEFT", LEFT), ("WIDTH", WIDTH)):

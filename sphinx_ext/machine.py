@@ -45,8 +45,7 @@ class Machine(Directive):
     has_content = True
 
     def run(self):
-        env = self.state.document.settings.env
-        env.note_reread()
+        self.state.document.settings.env.note_reread()
         stops = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, stops)
         figure = drawing.show("machine", language(self))._repr_html_()
@@ -54,9 +53,6 @@ class Machine(Directive):
             f'<div class="machine-page"><div class="machine-stays">{figure}</div><div '
             'class="machine-stops">'
         )
-        up = "../" * (language(self) == "zh")
-        root = Path(env.srcdir)
-        opening = byline(root) + row(root, up) + opening
         return [raw(WITHOUT_MENU + opening), *stops.children, raw("</div></div>")]
 
 
@@ -113,6 +109,8 @@ class Stop(Directive):
         number, title = int(self.arguments[0]), self.arguments[1]
         content = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, content)
+        if number == 0:
+            self.introduce(content)
         if drawing.film(number):
             filmed(next(content.findall(nodes.paragraph)), number, language(self))
         picture = drawing.picture("machine", number, True, language(self))
@@ -123,6 +121,12 @@ class Stop(Directive):
             *content.children,
             raw(f"</div>{still}</section>"),
         ]
+
+    def introduce(self, content: nodes.container) -> None:
+        """Say after the guess for whom the course is, and name the chapters after the text."""
+        root = Path(self.state.document.settings.env.srcdir)
+        content.insert(1, raw(byline(root)))
+        content += raw(row(root, "../" * (language(self) == "zh")))
 
 
 class Places(Directive):

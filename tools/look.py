@@ -75,6 +75,7 @@ def stop(page: Page, site: str, number: int) -> Image.Image:
     page.wait_for_function(
         f"document.querySelector('.drawing-steps [aria-current]')?.textContent === '{number}'"
     )
+    page.click(".drawing-fold")
     page.wait_for_timeout(500)  # wait until the page has scrolled there
     return still(page)
 

@@ -275,8 +275,9 @@ def numbers(name: str) -> dict[str, Any]:
 
 
 def module(name: str) -> str:
-    """Return the drawing as one ES module, with all imports included and comments removed.
+    """Return the drawing as one ES module, with all imports included.
 
+    Comments and indents, which weigh a sixth of it, are removed.
     anywidget calls such a module `_esm`.
 
     >>> module("clocks").splitlines()[-1]
@@ -295,7 +296,8 @@ def module(name: str) -> str:
         flags=re.M,
     )
     whole = "\n".join([*shared, re.sub(r"^export (?=const )", "", own, flags=re.M)])
-    return re.sub(r"^ *(?://.*|/\*\*(?:(?!\*/)(?:.|\n))*\*/)\n", "", whole, flags=re.M).strip()
+    told = re.sub(r"^ *(?://.*|/\*\*(?:(?!\*/)(?:.|\n))*\*/)\n", "", whole, flags=re.M)
+    return re.sub(r"^ +", "", told, flags=re.M).strip()
 
 
 def script(name: str) -> str:

@@ -571,6 +571,9 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     const slide = el.closest(".reveal") && stage.clientHeight > 60;
     w = slide ? clamp((spec.height(760) * room) / stage.clientHeight, 620, 1150) : clamp(room, 300, 760);
     h = spec.height(w);
+    // a stage that its page lets grow is filled
+    const grows = !slide && getComputedStyle(stage).flexGrow === "1";
+    if (grows) h = Math.max(h, (w * stage.clientHeight) / room);
     figure.style.setProperty("--shape", `${w} / ${h}`);
     // on a low screen the page leaves less: the drawing for phones is the one that can be made smaller
     const high = stage.clientHeight;

@@ -269,9 +269,13 @@ const numbered = (s) => {
 
 // The machine is drawn into a box, which the camera moves; a lens above it shows what happens there.
 const ROOM = 8;
-const camera = (stop, w, h) => {
+const camera = (s, stop, w, h) => {
   const [m, wide] = [ROOM + 14, w >= 520];
-  const [low, tall] = wide ? [92, 132] : [62, 78];
+  // the lens above is as high as what it shows; an opened head has more to show
+  const spare = Math.max(0, h - 420);
+  const short = s.head ? 0 : [0, 0, 0, 0, wide ? 62 : 0, wide ? 62 : 26][stop] || 0;
+  const low = (wide ? 92 : 62) + spare + short;
+  const tall = (wide ? 132 : 78) + spare;
   const whole = [m, 104, w - 2 * m, h - 104 - 52];
   const under = [m, h - low - 52, w - 2 * m, low];
   return [
@@ -286,7 +290,7 @@ const camera = (stop, w, h) => {
   ][stop];
 };
 const view = (s, w, h) => {
-  const [a, b] = [Math.floor(s.at), Math.ceil(s.at)].map((stop) => camera(stop, w, h));
+  const [a, b] = [Math.floor(s.at), Math.ceil(s.at)].map((stop) => camera(s, stop, w, h));
   const [x, y, wide, high] = a.map((from, k) => from + (b[k] - from) * (s.at - Math.floor(s.at)));
   const n = size(s);
   const most = w >= 520 ? 32 : 24;
@@ -320,7 +324,8 @@ const bars = (list, colour, lit) =>
     colour,
     lit,
   );
-const shown = (s, stop) => clamp(1.5 - 2 * Math.abs(s.at - stop), 0, 1);
+/** How much of a stop's scene is to be seen: it is gone before the next one comes. */
+const shown = (s, stop) => clamp(1.4 - 3 * Math.abs(s.at - stop), 0, 1);
 
 const machine = (s, w, h) => {
   const v = view(s, w, h);
@@ -453,24 +458,32 @@ const tokens = (s, m, w) => {
   return `<g data-part="tokens">${signs}${s.at < 0.98 ? "" : text(clamp(first.x - 6, 4, w), y + 20, Math.round(s.at) === 3 ? "" : "first token", "small quiet")}${text(Math.min(last.x + 6, w - 4), y + 20, label, "small end quiet")}</g>`;
 };
 
-/** The ones of the guess, on their way to the row. */
+/** The ones of the guess: they fall one after the other onto piles, and the piles sink into the row. */
 const falling = (s, m, w, h) => {
   if (s.at >= 0.98) return "";
   const { v, n } = m;
-  const share = clamp(s.at, 0, 1);
+  const fallen = Math.max(s.fallen, clamp(s.at / 0.6, 0, 1));
+  const sunk = clamp((s.at - 0.4) / 0.5, 0, 1);
   const inRow = (high) => Math.floor((w - 2 * ROOM) / (0.68 * high));
   const room = (high) => inRow(high) * Math.floor((h - 110) / high);
-  let high = 34;
+  let high = 40;
   while (high > 16 && room(high) < n - 1) high -= 0.5; // as large as the stage has room for all of them
   const [across, count] = [inRow(high), Math.min(n - 1, room(high))];
   const look = high > 25 ? "big mid" : "mid";
+  const each = Math.min(13, (0.3 * h) / Math.max(1, (count / v.columns.length)));
+  const piled = new Map();
   const ones = Array.from({ length: count }, (_, k) => {
     const token = 1 + Math.floor((k * (n - 1)) / count);
     const c = v.of(token);
+    const below = piled.get(c) ?? 0;
+    piled.set(c, below + 1);
+    // the lower a row, the earlier it falls
+    const share = clamp(1.6 * fallen - 0.6 * (1 - k / count), 0, 1);
     const [x, y] = [ROOM + 6 + (k % across) * 0.68 * high, 24 + Math.floor(k / across) * high];
+    const foot = v.bottom + 18 - below * each * (1 - sunk);
     return text(
       x + (c.x - x) * share,
-      y + (v.bottom + 18 - y) * share ** 2,
+      y + (foot - y) * share ** 2,
       "1",
       share > 0.5 ? "mid" : look,
       token === m.p ? "followed" : "",
@@ -764,7 +777,7 @@ const SCENES = [
           .join("");
       };
       return (
-        lens(m, w, (m.v.of(m.p).x + m.last.x) / 2) +
+        lens(m, w, m.last.x) +
         head(1, [0, 0], named[0], "blue", `the token before: ${say(100 * found.near, 2)}%`, `weights of ${data.model}`) +
         head(2, [0, 0], named[1], "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)}%`, `the first token: ${say(100 * looked.rows[1][0], 2)}%`) +
         row(0, "fblue") +
@@ -772,7 +785,7 @@ const SCENES = [
       );
     }
     return (
-      lens(m, w, (m.v.of(m.p).x + m.last.x) / 2) +
+      lens(m, w, m.last.x) +
       head(
         1,
         found.fast,
@@ -834,18 +847,22 @@ const SCENES = [
           : `${w > 520 ? `${ASKED[task]}: ` : ""}right ${Math.round(100 * right)}%`;
       return `<g data-part="place${k + 1}">${row(ROOM + 8, 48 + k * step, !task ? "open" : lit ? "lit" : "lost", `${k + 1} ${w > 520 || name.length < 18 ? name : "noise"}`, note, w)}</g>`;
     });
+    // each lamp at its place, as parts of the picture; the thin line leads to what it stands for
+    const early = (m.v.columns[Math.min(3, m.v.columns.length - 1)].x - m.v.x) / m.v.w;
     const spots = [
-      [(m.v.x + m.last.x) / 2, 0.06],
-      [(m.v.x + m.last.x) / 2, 0.45],
-      [m.last.x, 1],
-      [m.first.x, 0.3],
-      [m.first.x + 0.75 * m.v.w, 0.3],
-      [m.first.x + 0.8 * m.v.w, 0.78],
+      [0.45, 0.24, 0.45, 0],
+      [early + 0.12, 0.7, early, 0.7],
+      [1, 1],
+      [0.06, 0.24, 0, 0],
+      [0.75, 0.3],
+      [0.8, 0.78],
     ];
-    const lamps = spots.map(([x, y], k) => {
+    const lamps = spots.map(([x, y, toX = x, toY = y], k) => {
       const lit = runs[TASKS[k]]?.[1];
-      const cy = m.v.bottom - y * m.v.h;
-      return `<g data-part="place${k + 1}">${circle(x, cy, 11, lit ? "fgreen" : "fground grey")}${text(x, cy + 5, k + 1, `small bold mid ${lit ? "over" : ""}`)}</g>`;
+      const [cx, cy] = [m.v.x + x * m.v.w, m.v.bottom - y * m.v.h];
+      const [tx, ty] = [m.v.x + toX * m.v.w, m.v.bottom - toY * m.v.h];
+      const lead = toX === x && toY === y ? "" : line(cx, cy, tx, ty, "grey thin") + circle(tx, ty, 3, "fgrey");
+      return `<g data-part="place${k + 1}">${lead}${circle(cx, cy, 11, lit ? "fgreen" : "fground grey")}${text(cx, cy + 5, k + 1, `small bold mid ${lit ? "over" : ""}`)}</g>`;
     });
     return (
       lens(m, w) +
@@ -924,6 +941,7 @@ const guessed = () => {
 };
 const BEGIN = {
   at: 0,
+  fallen: 0,
   n: 314,
   token: 0.6,
   edges: "all",
@@ -940,6 +958,25 @@ const BEGIN = {
   both: false,
   part: "RoPE",
   lit: "",
+};
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+/** Let the ones of the guess fall, and put what the models answered where they stood. */
+const fall = (hand, stays, field) => {
+  const told = field.closest(".guess")?.querySelector("details");
+  if (!field.value || !told) return hand.set({});
+  hand.glide({ at: 0, fallen: 1 }, 1800);
+  const chart = told.querySelector("svg[role=img]");
+  if (!chart || stays.dataset.told) return; // it is there, or soon will be
+  stays.dataset.told = "";
+  const answers = document.createElement("div");
+  answers.className = "guess machine-answers";
+  setTimeout(
+    () => {
+      answers.append(told.querySelector("summary").textContent, chart);
+      stays.append(answers);
+    },
+    calm() ? 0 : 1900,
+  );
 };
 /** The sentences of a text that set the machine, with what they set: the page gives each its state (`sphinx_ext/machine.py`). */
 const film = (section) =>
@@ -958,6 +995,7 @@ export const render = mount({
     ...s,
     weights: only(5)(s) || s.swap || !looked ? "toy" : own(WEIGHTS, s.weights, "toy"),
     at: clamp(s.at, 0, STOPS.length - 1),
+    fallen: clamp(s.fallen, 0, 1),
     n: clamp(s.n, 1, MOST),
     token: clamp(s.token, 0, 1),
     edges: own(EDGES, s.edges, "all"),
@@ -1162,26 +1200,34 @@ export const render = mount({
       SHARE,
       COPIED,
       ABOVE,
+      "← → a sentence back or on",
       "Whoever sent you this guessed 200.",
     ]),
   live: (hand, figure, on, home) => {
     const stops = [...document.querySelectorAll(".machine-stops > section")];
     const told = figure.closest(".machine-page") ? stops : [];
     // the film: a sentence sets what it speaks of, and what other sentences set is as in the beginning
-    const films = matchMedia("(prefers-reduced-motion: reduce)").matches
-      ? told.map(() => [])
-      : told.map(film);
+    const films = told.map((section) => (calm() ? [] : film(section)));
     const settings = Object.fromEntries(
       ["lit", ...films.flat().flatMap(({ state }) => Object.keys(state))].map((key) => [key, BEGIN[key]]),
     );
-    let played = "";
+    let [played, cut] = ["0.0", 0];
     const show = (stop, k = 0) => {
       if (played === `${stop}.${k}`) return;
-      const other = Math.round(hand.state.at) !== stop || hand.state.at % 1;
       played = `${stop}.${k}`;
       films.flat().forEach(({ node }) => node.classList.toggle("now", node === films[stop][k]?.node));
-      if (other || films[stop].length)
-        hand.glide({ at: stop, ...settings, ...films[stop][k]?.state }, other ? 900 : 600);
+      clearTimeout(cut);
+      const [from, next] = [hand.state.at, { at: stop, ...settings, ...films[stop][k]?.state }];
+      if (calm() || Math.abs(from - stop) <= 1) hand.glide(next, from === stop ? 600 : 900);
+      else {
+        // over the stops between it cuts, when nothing of a scene is to be seen
+        const way = Math.sign(stop - from);
+        hand.glide({ at: Math.round(from) + way / 2 }, 300);
+        cut = setTimeout(() => {
+          hand.set({ at: stop - way / 2 });
+          hand.glide(next, 600);
+        }, 330);
+      }
     };
     // what was measured, and the chapter's own drawing one click away, with the way back
     const note = (stop) => {
@@ -1260,13 +1306,15 @@ export const render = mount({
         text.style.top = `${Math.min(top() + 0.08 * innerHeight, innerHeight - text.offsetHeight - 16)}px`;
       });
       on(window, "resize", fit);
-      let scrolled = 0;
+      let [scrolled, pinned] = [0, NaN];
+      // a button or a key chose what is shown; of several sentences on a line a key chose one
+      const held = () => performance.now() <= chosen || Math.abs(scrollY - pinned) < 24;
       on(window, "scroll", () => {
         scrolled ||= requestAnimationFrame(() => {
           scrolled = 0;
+          if (held()) return;
           const stop = told.findIndex((section) => section.getBoundingClientRect().bottom > mark());
-            if (stop >= 0 && performance.now() > chosen && told[stop].getBoundingClientRect().top <= mark())
-              show(stop, reading(stop));
+          if (stop >= 0 && told[stop].getBoundingClientRect().top <= mark()) show(stop, reading(stop));
         });
       }, { passive: true });
       // → and ← go a sentence on and back
@@ -1293,7 +1341,9 @@ export const render = mount({
           : (next.step?.node ?? told[next.stop]).getBoundingClientRect().top + 4;
         chosen = performance.now() + 800;
         show(next.stop, next.k);
-        scrollBy({ top: y - mark(), behavior: "smooth" });
+        const most = document.documentElement.scrollHeight - innerHeight;
+        pinned = clamp(scrollY + y - mark(), 0, most);
+        scrollTo({ top: pinned, behavior: "smooth" });
       });
       // the stop whose text crosses a line of the screen is the one that is shown; a screen that is turned has another line
       let [seen, later] = [null, 0];
@@ -1305,21 +1355,21 @@ export const render = mount({
         seen = new IntersectionObserver(
           (entries) =>
             entries.forEach((entry) => {
-              if (entry.isIntersecting && performance.now() > chosen)
+              if (entry.isIntersecting && !held())
                 show(told.indexOf(entry.target), reading(told.indexOf(entry.target)));
-          else if (entry.isIntersecting) later ||= setTimeout(watch, chosen - performance.now() + 50); // who scrolls on meanwhile
+          else if (entry.isIntersecting && performance.now() <= chosen) later ||= setTimeout(watch, chosen - performance.now() + 50); // who scrolls on meanwhile
         }), { rootMargin: beside() ? "-45% 0px -50%" : `-${at}px 0px -${Math.max(0, innerHeight - at - 8)}px` });
         told.forEach((section) => seen.observe(section));
       };
       requestAnimationFrame(watch);
       on(window, "resize", watch);
-      // what moves the machine is folded on a small screen
+      // what moves the machine is folded until one needs it
       const panel = figure.querySelector(".drawing-controls");
       panel
         .querySelector(".drawing-steps")
         .insertAdjacentHTML(
           "afterend",
-          `<button type="button" class="drawing-fold" aria-expanded="false">${said("controls")}</button>`,
+          `<span class="machine-keys">${said("← → a sentence back or on")}</span><button type="button" class="drawing-fold" aria-expanded="false">${said("controls")}</button>`,
         );
       const fold = panel.querySelector(".drawing-fold");
       on(fold, "click", () => fold.setAttribute("aria-expanded", String(panel.classList.toggle("unfolded"))));
@@ -1361,7 +1411,7 @@ export const render = mount({
         chosen = performance.now() + 1500;
         beside() ? show(event.detail) : hand.set({ at: event.detail });
         // once its sentence is there, whose lines say where the text begins
-        const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+        const behavior = calm() ? "auto" : "smooth";
         requestAnimationFrame(() => requestAnimationFrame(() => go(event.detail, behavior)));
       });
       if (linked()) {
@@ -1371,7 +1421,7 @@ export const render = mount({
         requestAnimationFrame(() => requestAnimationFrame(() => go(stop, "auto")));
       }
       const guessed = /** @type {HTMLInputElement | null} */ (document.querySelector(".guess input"));
-      on(guessed ?? figure, "change", () => hand.set({}));
+      on(guessed ?? figure, "change", () => fall(hand, stays, guessed));
       // what the machine shows, and the guess, go into an address that can be sent
       fold.insertAdjacentHTML("beforebegin", `<button type="button" class="machine-share">${said(SHARE)}</button>`);
       const share = panel.querySelector(".machine-share");
@@ -1424,6 +1474,7 @@ export const render = mount({
     const link = figure.querySelector(".machine-into");
     on(figure, "painted", () => {
       const stop = Math.round(hand.state.at);
+      figure.toggleAttribute("data-begins", hand.state.at < 0.02);
       if (!link || link.dataset.stop === String(stop)) return;
       link.dataset.stop = stop;
       figure.querySelector(".machine-measured").innerHTML = note(stop);
