@@ -99,19 +99,20 @@ document
 
 // A figure that comes after a question takes the room of the text above it, if it would be small otherwise. The heading
 // stays, and the last paragraph, too, if that is enough. A slide that is opened by its link keeps all of its text.
-const WHOLE = 484, ROOMY = 422; // a figure's height at the width of the slide, and the least that is easy to read
+const WHOLE = 514, ROOMY = 484; // the height of a figure that fills the slide, and the least that is easy to read
+const heightOf = figure => figure.clientHeight - (figure.querySelector(":scope > .key.above")?.offsetHeight ?? 0);
 function giveWay(slide) {
-  const figure = slide?.querySelector(".fragment.visible figure.still:has(> .roomy)");
+  const figure = slide?.querySelector(".fragment.visible :is(figure.still, .explore-frame):has(> .roomy)");
   const given = slide?.classList.contains("given");
   if (!figure) return given && slide.classList.remove("given");
-  if (given || figure.clientHeight >= WHOLE) return;
+  if (given || heightOf(figure) >= WHOLE) return;
   const cells = [...slide.querySelectorAll(":scope > .jp-MarkdownCell, :scope > .fragment > .jp-MarkdownCell")];
   const before = cells.filter(cell => cell.compareDocumentPosition(figure) & Node.DOCUMENT_POSITION_FOLLOWING);
   const texts = before.flatMap(cell => [...cell.querySelectorAll(".jp-RenderedMarkdown > :not(h1, h2, h3)")]);
   if (!texts.length) return;
   texts.forEach((text, k) => text.classList.toggle("gives", k < texts.length - 1));
   slide.classList.add("given");
-  if (figure.clientHeight < ROOMY) texts.at(-1).classList.add("gives");
+  if (heightOf(figure) < ROOMY) texts.at(-1).classList.add("gives");
 }
 // the key of a figure's marks gets a row of its own if it would cover words of the figure
 function placeKeys(slide) {
@@ -127,7 +128,9 @@ function placeKeys(slide) {
 let whole = byLink;
 document.querySelector(".reveal").classList.toggle("whole", whole);
 const give = () => {
-  if (!whole) giveWay(Reveal.getCurrentSlide());
+  placeKeys(Reveal.getCurrentSlide());
+  if (whole) return;
+  giveWay(Reveal.getCurrentSlide());
   placeKeys(Reveal.getCurrentSlide());
 };
 

@@ -11,6 +11,7 @@ import io
 import itertools
 import pickle
 import re
+import textwrap
 import warnings
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,15 @@ from helpers.widget import _vector
 
 _MOST_ROWS = 15
 _DPI = 120
-# The size of figures on slides, in inches. They are 1,184 pixels wide. They are as high as the room
-# below a heading and a line or two of text, or below more text (`slides/lecture/lecture.css` takes
-# the size that fits). Their numbers are then at least 20 pixels high.
-_WIDE, _SLIDES = 10.28, {"roomy": 4.2, "flat": 3.5, "low": 2.9}
-_TALL = {"tall": 5.0}  # below a heading alone, where a widget has its controls
+# The size of figures on slides, in inches, at 110 pixels an inch. They are 1,208 pixels wide, and
+# `slides/lecture/lecture.css` takes the height that fits best below a slide's heading and text.
+# Numbers are then at least 20 pixels high.
+_WIDE, _SLIDES = 11.0, {"roomy": 4.41, "middle": 4.03, "flat": 3.67, "low": 3.04}
+_TALL = {"tall": 5.25, "high": 4.83}  # below a heading alone, where a widget has its controls
+_SMALLEST = 13  # in points, the smallest letters of a figure on a slide
+# Names at the ends of lines have at most so many letters in a line on a slide, if the broken names
+# take at most this fraction of the figure's height.
+_NAME, _NAMES = 14, 0.6
 _HEAVY = 120_000  # if a drawing has more characters, we use an image
 _LIGHT = 24_000  # a drawing with its form for phones may have so many characters in any case
 # A deck has the drawings of all states of a widget, which should stay below this many characters. A
@@ -341,8 +346,10 @@ def _projected(figure: Figure, alt: str, kind: str, high: float, drawing: bool, 
     # a function on an axis cannot be pickled
     except (AttributeError, TypeError, pickle.PicklingError):
         return ""
-    for near in (True, False):
+    for broken, near in itertools.product((True, False), (True, False)):
         sized = _untitled(pickle.loads(held), high)
+        if broken:
+            _break_names(sized)
         # we test here whether there is enough room, so we ignore the warning about it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -378,7 +385,38 @@ def _untitled(figure: Figure, high: float) -> Figure:
     for ax in panels:  # a line of text has empty space above and below its letters
         ax.xaxis.labelpad -= 9
         ax.tick_params(axis="x", which="both", pad=1)
+    for text in figure.findobj(Text):
+        if 1 < text.get_size() < _SMALLEST:  # the empty titles of `_level` have size 1
+            text.set_size(_SMALLEST)
     return figure
+
+
+def _break_names(figure: Figure) -> None:
+    """Break long names at the ends of lines into several lines, which leaves the axes more width.
+
+    The names of axes with many lines stay as they are.
+    """
+    for ax in figure.axes:
+        ends = [text for text in ax.texts if text.get_gid() == _LINE_END]
+        broken = [_broken(text.get_text()) for text in ends]
+        high = sum(
+            (1 + name.count("\n")) * text.get_size() / 72
+            for text, name in zip(ends, broken, strict=True)
+        )
+        if high <= _NAMES * figure.get_figheight():
+            for text, name in zip(ends, broken, strict=True):
+                text.set(text=name, linespacing=1.0)
+
+
+def _broken(name: str) -> str:
+    """Break a name into lines, but not before a number or within one.
+
+    >>> _broken("random, median 4.4"), _broken("row 5.8 × 10⁻⁷")
+    ('random,\\nmedian 4.4', 'row 5.8 × 10⁻⁷')
+    """
+    bound = re.sub(r" (?=[×−\d])|(?<=×) ", "\u00a0", name)
+    lines = textwrap.wrap(bound, _NAME, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def _any_dark_is_little(figure: Figure) -> bool:
