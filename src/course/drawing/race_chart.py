@@ -3,6 +3,7 @@
 Chapter 7 and the last exercise of chapter 6 show this chart.
 """
 
+import textwrap
 from pathlib import Path
 
 import pandas as pd
@@ -24,6 +25,8 @@ NAMES = {
     "counting": "counting",
 }
 LONG = LENGTHS[-1]
+# The letters of a name in one line, the height of a line, and the lowest place of a name.
+LETTERS, LINE, LOWEST = 28, 20, 446
 PICTURE = template(Path(__file__).parent / "race_chart.jinja")
 
 
@@ -55,17 +58,16 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     own_colours = style.NAMED | {"NoPE": "currentColor"}
     named = {name: own_colours.get(name, colour) for name, colour in named.items()}
     named = {name: colour for name, colour in named.items() if name in means.index}
-    x, y = dict(zip(LENGTHS, (60, 228, 396, 564), strict=True)), lambda share: 410 - 350 * share
+    x, y = dict(zip(LENGTHS, (60, 276, 492, 708), strict=True)), lambda share: 410 - 350 * share
     more = {top[0]: f" {translated(f'and {len(top) - 1} more')}" if len(top) > 1 else ""}
     ends = [
         (order[name], f"{translated(name)}{more.get(name, '')} {order[name]:.2f}", named[name])
         for name in named
     ]
     ends = sorted([*ends, (CHANCE[task], translated("guessing"), GREY)], reverse=True)
-    labels, place = [], 0
-    for value, words, tone in ends:  # move names apart so that they do not overlap
-        place = max(y(value) + 7, place + 27)
-        labels.append((round(place), words, tone))
+    heights = [y(value) + 7 for value, _, _ in ends]
+    names = [textwrap.wrap(words, LETTERS) for _, words, _ in ends]
+    labels = list(zip(apart(heights, names), names, [tone for *_, tone in ends], strict=True))
     threads = []
     for name in sorted(means.index, key=lambda name: name in named):
         line = "M" + "L".join(
@@ -96,7 +98,25 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
         lengths=x,
         chance=round(y(CHANCE[task])),
         ends=labels,
+        line=LINE,
         threads=threads,
         caption=translated(said),
     )
     return HTML(picture), finding
+
+
+def apart(heights: list[float], names: list[list[str]]) -> list[int]:
+    """Move names of one or more lines apart, so that they neither overlap nor leave the picture.
+
+    Returns:
+        The height of the first line of each name, from the top of the picture down.
+    """
+    high = [LINE * (len(lines) - 1) for lines in names]
+    places, free = [], 0.0
+    for height, more in zip(heights, high, strict=True):
+        places.append(max(height, free))
+        free = places[-1] + more + 27
+    free = LOWEST + 27
+    for k in reversed(range(len(places))):
+        places[k] = free = min(places[k], free - high[k] - 27)
+    return [round(place) for place in places]
