@@ -120,6 +120,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
         if (line >= floor).any():  # lines are drawn down to the end of the axis
             ax.plot(10 ** along[line >= floor], 10 ** line[line >= floor], color=colour, label=name)
     ax.axhline(1 / n, color="black", lw=1, ls="--")
+    ax.text(0.045, 1.6 / n, "an equal share", size=14)
     ax.axvline(depth * (1 - kept), color=BLUE, lw=1.5, ls=":")
     ax.text(depth * (1 - kept) * 0.94, 3e-10, f"{depth} layers", color=BLUE, size=14, ha="right")
     ax.set(xlim=(0.04, 40), ylim=(10**floor, 1))
