@@ -149,7 +149,7 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     ax.plot(bases[~good], lowest[~good], "o", ms=4, color=RED, label="fails")
     ax.axhline(0, color=BLACK, lw=1)
     ax.axvline(row.published, color=GREEN, lw=2, ls="--", label="published bound")
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    ax.legend(loc="lower right")
     state = "passes" if rope.first_negative(128, float(row.published), length) is None else "fails"
     return (
         ax,
