@@ -10,6 +10,10 @@ document.querySelectorAll(".slides section :is(ul, ol)").forEach(list => {
   // what a text says after its list comes after the list
   for (let next = list.nextElementSibling; next; next = next.nextElementSibling) next.classList.add("fragment");
 });
+// of a table whose cell says so, the last column comes row by row
+document.querySelectorAll(".slides .celltag_last-column-later tbody td:last-child").forEach(cell => {
+  cell.classList.add("fragment");
+});
 // no slide opens with its heading alone: a list that stands by itself shows its first item at once
 document.querySelectorAll(".slides section").forEach(slide => {
   const first = [...slide.querySelectorAll("p, li, td, pre, img, svg")].some(e => !e.closest("aside, .fragment"));
