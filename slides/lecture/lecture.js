@@ -118,12 +118,12 @@ function giveWay(slide) {
   slide.classList.add("given");
   if (heightOf(figure) < ROOMY) texts.at(-1).classList.add("gives");
 }
-// the key of a figure's marks gets a row of its own if it would cover words of the figure
+// the key of a figure's marks gets a row of its own if it would cover words or points of the figure
 function placeKeys(slide) {
   slide?.querySelectorAll("figure.still > .key:not(.corner)").forEach(key => {
     key.classList.remove("above");
     const box = key.getBoundingClientRect();
-    const covers = [...key.parentElement.querySelectorAll("svg text")].map(text => text.getBoundingClientRect()).some(
+    const covers = [...key.parentElement.querySelectorAll("svg :is(text, use)")].map(mark => mark.getBoundingClientRect()).some(
       text => text.width > 0 && text.left < box.right && text.right > box.left && text.top < box.bottom - 3 && text.bottom > box.top,
     );
     key.classList.toggle("above", box.width > 0 && covers);

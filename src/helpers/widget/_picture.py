@@ -43,9 +43,9 @@ _DPI = 120
 _WIDE, _SLIDES = 11.0, {"roomy": 4.41, "middle": 4.03, "flat": 3.67, "low": 3.04}
 _TALL = {"tall": 5.25, "high": 4.83}  # below a heading alone, where a widget has its controls
 _SMALLEST = 13  # in points, the smallest letters of a figure on a slide
-# Names at the ends of lines have at most so many letters in a line on a slide. We take the first
-# number with which the names take at most this fraction of the figure's height.
-_NAME, _NAMES = (10, 14), 0.6
+# A name at the end of a line gets two lines of so many letters on a slide, if all names of the axes
+# then take at most this fraction of the figure's height.
+_NAME, _NAMES = (10, 14, 18, 24), 0.6
 _HEAVY = 120_000  # if a drawing has more characters, we use an image
 _LIGHT = 24_000  # a drawing with its form for phones may have so many characters in any case
 # A deck has the drawings of all states of a widget, which should stay below this many characters. A
@@ -398,23 +398,24 @@ def _break_names(figure: Figure) -> None:
     """
     for ax in figure.axes:
         ends = [text for text in ax.texts if text.get_gid() == _LINE_END]
-        for most in _NAME:
-            broken = [_broken(text.get_text(), most) for text in ends]
-            high = sum(1 + name.count("\n") for name in broken) * plt.rcParams["font.size"] / 72
-            if high <= _NAMES * figure.get_figheight():
-                for text, name in zip(ends, broken, strict=True):
-                    text.set(text=name, linespacing=1.0)
-                break
+        broken = [_broken(text.get_text()) for text in ends]
+        high = sum(1 + name.count("\n") for name in broken) * plt.rcParams["font.size"] / 72
+        if high <= _NAMES * figure.get_figheight():
+            for text, name in zip(ends, broken, strict=True):
+                text.set(text=name, linespacing=0.9)
 
 
-def _broken(name: str, most: int) -> str:
-    """Break a name into lines of `most` letters, but not before a number or within one.
+def _broken(name: str) -> str:
+    """Break a name into at most two lines if it can be, but not before a number or within one.
 
-    >>> _broken("random, median 4.4", 14), _broken("row 5.8 × 10⁻⁷", 10)
+    >>> _broken("random, median 4.4"), _broken("row 5.8 × 10⁻⁷")
     ('random,\\nmedian 4.4', 'row 5.8 × 10⁻⁷')
     """
     bound = re.sub(r" (?=[×−\d])|(?<=×) ", "\u00a0", name)
-    lines = textwrap.wrap(bound, most, break_long_words=False, break_on_hyphens=False)
+    for most in _NAME:
+        lines = textwrap.wrap(bound, most, break_long_words=False, break_on_hyphens=False)
+        if len(lines) <= 2:
+            break
     return "\n".join(lines).replace("\u00a0", " ")
 
 
