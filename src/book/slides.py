@@ -304,13 +304,15 @@ def staged(widget: str, drawings: list[str]) -> str:
     """Add to each state of a widget its drawing for slides.
 
     `widget` is the HTML of `helpers.widget._still`, and `drawings` has a drawing for each state, or
-    an empty string. The drawing for phones is left out.
+    an empty string. The drawing for phones is left out. A widget with many states has one drawing
+    of each for slides, and shows only this one.
     """
     shown, payload = SHOWN.search(widget), PAYLOAD.search(widget)
     data = json.loads(payload[1].replace("<\\/", "</"))
     first = [body for body, _ in data["frames"]].index(shown[1])
     for state, on_slide in zip(data["frames"], drawings, strict=True):
-        state[0] = NARROW.sub("", state[0]) + on_slide
+        alone = len(re.findall("<(?:svg|img) ", on_slide)) == 1
+        state[0] = on_slide if alone else NARROW.sub("", state[0]) + on_slide
     script = json.dumps(data).replace("</", "<\\/")
     return (
         f"{widget[: shown.start(1)]}{data['frames'][first][0]}"

@@ -40,8 +40,9 @@ _DPI = 120
 # The size of figures on slides, in inches, at 110 pixels an inch. They are 1,208 pixels wide, and
 # `slides/lecture/lecture.css` takes the height that fits best below a slide's heading and text.
 # Numbers are then at least 20 pixels high.
-_WIDE, _SLIDES = 11.0, {"roomy": 4.41, "middle": 4.03, "flat": 3.67, "low": 3.04}
+_WIDE, _SLIDES = 11.0, {"roomy": 4.41, "flat": 3.67, "low": 3.04}
 _TALL = {"tall": 5.25, "high": 4.83}  # below a heading alone, where a widget has its controls
+_MIDDLE = {"middle": 4.03}  # between the controls of a widget and its sentence
 _SMALLEST = 13  # in points, the smallest letters of a figure on a slide
 # A name at the end of a line gets two lines of so many letters on a slide, if all names of the axes
 # then take at most this fraction of the figure's height.
@@ -328,7 +329,7 @@ def for_slides(figure: Any, alt: str, tall: bool = False, states: int = 1) -> di
     said = [title.get_text() for title in titles] if len(panels) == 1 else []
     said.append(figure.get_suptitle())
     face = words._faces == [*words._FACE]
-    kinds = (_TALL if tall else {}) | _SLIDES
+    kinds = (_TALL if tall else _MIDDLE) | _SLIDES
     if states > _FEW:
         kinds = {"flat": _SLIDES["flat"]}
     most = min(_HEAVY, _WIDGET // (states * len(kinds)))
