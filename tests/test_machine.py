@@ -6,7 +6,7 @@ import math
 import re
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, javascript
 from docutils.core import publish_doctree
 from docutils.nodes import paragraph
 from machine import filmed
@@ -65,6 +65,20 @@ def test_stop_1_draws_a_disc_as_large_as_the_share():
         ends = [(float(x), float(w)) for way, w in discs for x, y in re.findall(r"M([\d.]+) ([\d.]+)h", way) if float(y) == top]  # fmt: skip
         width = max(ends)[1]  # the last state stands at the right
         assert math.isclose((width / 18) ** 2, share, rel_tol=0.08), (state, width, share)
+
+
+def test_what_the_drops_bring_is_what_the_last_vector_holds():
+    grid = itertools.product((1, 2), (10, 314), ("path", "all", "edge"), (0.0, 0.9))
+    given = {"quiet": True, "kept": 0, "token": 0.6, "lit": "", "part": "RoPE"}
+    states = [
+        given | {"at": stop, "n": n, "edges": edges, "sink": sink * (stop == 2)}
+        for stop, n, edges, sink in grid
+    ]
+    brought = javascript("brought", states)
+    for state, layers, (_, _, told) in zip(states, brought, shown(*states), strict=True):
+        found = re.search(rf"{NUMBER}% (?:of the last vector|from the orange)", told)
+        share = sum(share for _, share in layers[1])
+        assert 100 * share == pytest.approx(number(found[1]) if found else 0, rel=0.06), state
 
 
 def test_stop_2_draws_bars_as_tall_as_the_shares():

@@ -423,6 +423,39 @@ const machine = (s, w, h) => {
   return { v, p, n, first, last, held, row: row[1], drawn: parts.join("") };
 };
 
+/** What the arcs bring of the orange token, layer by layer: [way, share], in the second layer to the last token. */
+export const brought = (s, w, h) => {
+  const v = view(s, w, h);
+  const [n, p] = [size(s), at(s)];
+  const [own, last] = [v.of(p), v.columns.at(-1)];
+  if (Math.round(s.at) > 4)
+    return weights(s).map((heads, k) =>
+      heads.map((map, head) => [
+        arc(own.x, v.level(k), last.x, v.level(k + 1), [0.35, 0.8][head]),
+        Math.max(0, map[p]),
+      ]),
+    );
+  const states = levels(s, p, n)[1];
+  // a layer adds up what it is given, so a column alone gives what it brings
+  const alone = (c) => layer(s, states.map((x, j) => (j >= c.from && j < c.to ? x : 0)))[n - 1];
+  return [
+    v.columns.map((c) => [arc(own.x, v.level(0), c.x, v.level(1)), v.sum(states, c) / (c.to - c.from)]),
+    v.columns.map((c) => [arc(c.x, v.level(1), last.x, v.level(2)), alone(c)]),
+  ];
+};
+/** Drops whose areas are the shares; one that would be too small to be seen is faint instead. */
+const drops = (s, w, h) =>
+  brought(s, w, h)
+    .flatMap((ways, k) =>
+      ways.map(([way, share]) => {
+        const r = 15 * Math.sqrt(share);
+        if (r < 0.15) return "";
+        const strength = clamp(r / 4, 0.2, 1);
+        return `<g style="opacity:${strength.toFixed(2)}"><circle r="${Math.max(4, r).toFixed(1)}" class="drop forange" style="offset-path:path('${way}');animation-delay:${k}s"/></g>`;
+      }),
+    )
+    .join("");
+
 const tokens = (s, m, w) => {
   const { v, n, p, first, last } = m;
   if (modelled(s)) {
@@ -1211,12 +1244,24 @@ export const render = mount({
     const settings = Object.fromEntries(
       ["lit", ...films.flat().flatMap(({ state }) => Object.keys(state))].map((key) => [key, BEGIN[key]]),
     );
-    let [played, cut] = ["0.0", 0];
+    let [played, cut, dropping] = ["0.0", 0, 0];
+    const stage = figure.querySelector(".drawing-stage");
+    // once a state stands, the orange token's colour runs along its arcs, and the next picture takes it away
+    const run = (ms) => {
+      clearTimeout(dropping);
+      if (calm()) return;
+      dropping = setTimeout(() => {
+        const { width, height } = stage.viewBox.baseVal;
+        if (hand.state.at >= 1 && !(hand.state.at % 1))
+          stage.firstElementChild.insertAdjacentHTML("beforeend", drops(hand.state, width, height));
+      }, ms + 100);
+    };
     const show = (stop, k = 0) => {
       if (played === `${stop}.${k}`) return;
       played = `${stop}.${k}`;
       films.flat().forEach(({ node }) => node.classList.toggle("now", node === films[stop][k]?.node));
       clearTimeout(cut);
+      run(1000);
       const [from, next] = [hand.state.at, { at: stop, ...settings, ...films[stop][k]?.state }];
       if (calm() || Math.abs(from - stop) <= 1) hand.glide(next, from === stop ? 600 : 900);
       else {
@@ -1432,6 +1477,7 @@ export const render = mount({
       };
       if (guessed) on(guessed, "change", offer);
       for (const kind of ["input", "change"]) on(panel, kind, offer);
+      on(panel, "change", () => run(100));
       for (const kind of ["pointerup", "keyup"]) on(figure.querySelector(".drawing-stage"), kind, offer);
       on(share, "click", async () => {
         const guess = guessed?.value ? `&guess=${Math.round(Number(guessed.value))}` : "";
@@ -1470,6 +1516,7 @@ export const render = mount({
         if (!scenes.includes(event.fragment)) return;
         const last = scenes.findLast((each) => each.classList.contains("visible"));
         hand.glide({ ...opening, ...(last ? JSON.parse(last.dataset.scene) : {}) }, 700);
+        run(700);
       });
     const link = figure.querySelector(".machine-into");
     on(figure, "painted", () => {
