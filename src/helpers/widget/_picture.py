@@ -132,7 +132,8 @@ def _spread(figure: Figure) -> None:
                     (float(np.clip(ax.transData.transform(text.xy)[1], box.y0, box.y1)), text)
                 )
         ends.sort(key=lambda end: end[0])
-        high = [_ink(text).height + 3 for _, text in ends]
+        # more space around a name of several lines, so that one sees which lines belong together
+        high = [_ink(text).height + (9 if "\n" in text.get_text() else 3) for _, text in ends]
         for k, (height, _) in enumerate(ends):
             places.append(max(height, places[-1] + (high[k - 1] + high[k]) / 2) if k else height)
         # no label is above the axes, because the title is there
