@@ -1298,7 +1298,8 @@ def test_the_clicker_takes_the_machine_of_the_hour_from_scene_to_scene_and_back(
         page.evaluate(SCRIPTS["grown"])
         page.wait_for_timeout(1500)  # as long as it glides
         told.append(says.inner_text())
-    assert len(set(told)) == len(told) > 5
+    assert len(set(told)) == len(told) > 25
+    assert "this design lights positions (5) and the noise of the others (6)" in told[-1]
     page.keyboard.press("PageUp")
     page.wait_for_timeout(1500)
     assert says.inner_text() == told[-2]
