@@ -4,8 +4,8 @@ With these functions we build masks, follow the influence of one token on anothe
 layers, and score heads.
 
 A mask is True in row j and column i if token j may attend to token i. An attention matrix is
-row-stochastic, which means that row j holds the weights that token j gives to all tokens, and these
-weights sum to 1. Positions count from 0, and results are float64.
+row-stochastic: row j holds the weights that token j gives to all tokens, and each row sums to 1.
+Positions are counted from 0, and results are in float64.
 """
 
 from collections.abc import Sequence
@@ -68,8 +68,8 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
         A row-stochastic matrix of the same shape in float64.
 
     Raises:
-        ValueError: if the mask is not square, is not boolean, or allows some token nothing to
-            attend to.
+        ValueError: if the mask is not square or not boolean, or if there is a token that may not
+            attend to any token.
 
     >>> uniform(causal_mask(2)).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
@@ -151,8 +151,8 @@ def sink_score(
 def share_of_strong_heads(scores: Float[Tensor, "*heads"]) -> float:
     """Return the fraction of heads, from 0 to 1, whose score exceeds `HEAD_SCORE_THRESHOLD`.
 
-    Papers report this fraction for attention sinks. A mean over all heads would not show whether a
-    few heads have a strong sink or all heads have a weak one.
+    Papers report this fraction for attention sinks, because a mean over all heads would not show
+    whether a few heads have a strong sink or all heads have a weak one.
 
     Args:
         scores: sink scores or slash scores, one per head, in a tensor of any shape.
@@ -168,7 +168,7 @@ def share_of_strong_heads(scores: Float[Tensor, "*heads"]) -> float:
 
 
 def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Tensor, "*heads"]:
-    """Return the mean attention weight on the token that is `offset` positions back.
+    """Return the mean attention weight that tokens give to the token `offset` positions back.
 
     The mean is over all tokens that have such an earlier token. A head with a high score attends
     along one diagonal of its attention matrix. At offset 0 each token attends to itself. At offset
@@ -222,7 +222,7 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
 
 
 def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
-    """Return the matrices in float64, or raise an error if a row is no probability distribution."""
+    """Return the matrices in float64 if each of their rows is a probability distribution."""
     _check_square(name, matrices)
     matrices = compute.exact(matrices)
     if not torch.isfinite(matrices).all():

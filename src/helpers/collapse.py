@@ -1,7 +1,7 @@
 """Measure representational collapse, the subject of chapter 3.
 
-A decoder's representations collapse when its last token's hidden state no longer differs between
-different prompts.
+A decoder's representations collapse if different prompts lead to the same hidden state at the last
+token.
 """
 
 import itertools
@@ -18,10 +18,10 @@ from helpers import compute, models, probe, require
 def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor, "..."]:
     """Round float64 numbers to the nearest values that a floating-point format can hold.
 
-    Call this to see what precision a format such as bf16 loses. The results stay in float64, so you
-    can compare them exactly. Ties go to the even value, and values beyond the format's largest one
-    become infinity. This function rounds only once, whereas a cast to bfloat16 may round twice
-    because it goes through float32.
+    Call this to see how much precision is lost in a format such as bf16. The results stay in
+    float64, so you can compare them exactly. A number halfway between two values goes to the even
+    one, and numbers beyond the largest value of the format become infinite. This function rounds
+    only once, whereas a cast to bfloat16 may round twice because it goes through float32.
 
     Args:
         x: the numbers to round, in any floating-point format.
@@ -56,20 +56,20 @@ def last_token_distance(
     """Measure how much the last token's final hidden state changes if we repeat the sequence's end.
 
     For each length n we compare two prompts. The first prompt is head + n tokens of the sequence +
-    tail. The second prompt repeats the last `period` of these n tokens before the tail. We return
-    the L1 distance between the last tokens' final hidden states. If the distance falls to 0, the
-    model can no longer tell the two prompts apart (Barbero et al., 2024, Figures 5 and 12). One
-    forward pass over the longest prefix serves all lengths.
+    tail. The second prompt also repeats the last `period` of these n tokens, before the tail. We
+    return the L1 distance between the final hidden states of the two last tokens. If the distance
+    falls to 0, the model can no longer tell the two prompts apart (Barbero et al., 2024, Figures 5
+    and 12). All lengths share one forward pass over the longest prefix.
 
     Args:
         model: a model from `models.load`.
         lengths: the lengths n, counted in tokens of the sequence without head and tail.
         sequence: a text, repeated until it has enough tokens.
-        head: the text before the sequence. None stands for the model's first token (see
-            `probe.first_token`). Without any head, a sequence of equal tokens would have equal
-            representations at every length.
+        head: the text before the sequence. None puts the token that `probe.first_token` returns
+            there. Without any head, a sequence of equal tokens would have equal representations at
+            every length.
         tail: the text after the sequence.
-        period: how many tokens the second prompt repeats. If a separator follows every digit, set
+        period: how many tokens the second prompt repeats. If a separator follows every digit, use
             2, so that both prompts end with a separator ("1,1," and "1,1,1,").
 
     Returns:
@@ -125,8 +125,8 @@ def copying_prompt(
 ) -> tuple[str, str]:
     """Return the two parts of a prompt that asks a model to copy a digit of a sequence.
 
-    Put the sequence of digits between the first and the second part. The second part ends where the
-    model must write the first or the last digit, as `place` says.
+    Put the sequence of digits between the two parts. The second part ends where the model must
+    write the digit that `place` names.
 
     Args:
         model: a model from `models.load`.
@@ -168,7 +168,7 @@ def copying_margins(
     prompt: str = "sequence first",
     hint: bool = False,
 ) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
-    """Measure whether a model copies the first or the last digit of a sequence when asked for it.
+    """Measure whether a model can copy the first or the last digit of a sequence.
 
     We place one digit, 0 or 1, at the first or the last position of a sequence and ask for the
     first or the last digit. The margin is the logit of "0" minus the logit of "1" at the answer.
@@ -186,9 +186,10 @@ def copying_margins(
             every ten).
 
     Returns:
-        A dictionary with four keys (position of the placed digit, position that the question
-            names), each "first" or "last". Each value holds two tensors with one margin per length,
-            the first with a 0 at the digit's position and the second with a 1.
+        A dictionary with four keys. A key is a pair of the position of the placed digit and the
+            position that the question asks for, each "first" or "last". Each value is a pair of
+            tensors with one margin per length. The placed digit is a 0 for the first tensor and a 1
+            for the second.
 
     >>> list(copying_margins(models.default(), [3]))
     [('first', 'first'), ('first', 'last'), ('last', 'first'), ('last', 'last')]

@@ -117,8 +117,8 @@ def seed(value: int) -> torch.Generator:
 def progress(items: Iterable | None = None, label: str = "", **options: Any) -> tqdm:
     """Show a progress bar while a loop runs over `items`.
 
-    Without `items`, return a bar that the caller updates by hand. While a page of the book is built
-    we show no bar, because the finished page would contain it as a widget that no longer works.
+    Without `items`, return a bar that the caller updates by hand. No bar is shown while a page of
+    the book is built, because on the finished page it would be a widget that no longer works.
 
     Args:
         items: the items of the loop.
@@ -143,7 +143,7 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an exception means that memory ran out.
+    """Return whether an exception was raised because memory ran out.
 
     The memory may be that of an accelerator, of Python, or of torch on the CPU.
 
@@ -166,7 +166,7 @@ def shrink(call: Callable[[int], _Result], chunk: int) -> _Result:
     """Call `call(chunk)`, and halve the chunk and call again whenever memory runs out.
 
     Use this for work that can be cut into chunks, so that the same code runs on devices with much
-    and with little memory. Returns what the first successful call returns.
+    memory and on devices with little. The result is that of the first call that succeeds.
 
     Args:
         call: a function of the size of a chunk, which does the whole work in chunks of this size.

@@ -58,7 +58,7 @@ def table(name: str) -> pd.DataFrame:
 def prose() -> str:
     """Return the text in `data/prose.txt`, on which we measure language models.
 
-    The text was written for the course.
+    The text was written for this course.
 
     >>> len(prose()) > 3000
     True

@@ -1,7 +1,7 @@
 """Compute differential attention, the difference of two attention matrices.
 
-The source is Ye et al. (2025, arXiv:2410.05258) and its version 2. Layers count from 1, as in the
-paper. The released code counts layers from 0.
+The design is that of Ye et al. (2025, arXiv:2410.05258) and of its later version 2. Layers are
+counted from 1, as in the paper. The authors' released code counts them from 0.
 """
 
 import math
@@ -20,12 +20,12 @@ _SPREAD = 0.1  # the initial standard deviation of the vectors that make up lamb
 def lambda_init(layer: int) -> float:
     """Return the initial value of lambda in a layer, 0.8 - 0.6 exp(-0.3 (layer - 1)).
 
-    The formula is that of section 2.1 of the paper. The factor 1 - lambda_init also scales the
-    output of each head.
+    The formula is from section 2.1 of the paper. The factor 1 - lambda_init also scales the output
+    of each head.
 
     Args:
-        layer: the number of the layer, counted from 1. The paper's code counts from 0 and therefore
-            has exp(-0.3 layer).
+        layer: the number of the layer, counted from 1. The released code counts from 0 and
+            therefore uses exp(-0.3 layer).
 
     >>> [round(lambda_init(layer), 4) for layer in (1, 2, 12)]
     [0.2, 0.3555, 0.7779]
@@ -39,8 +39,8 @@ def difference(
 ) -> Float[Tensor, "... n"]:
     """Return softmax(first) - lam * softmax(second), taken over the last dimension.
 
-    The result is the weights of differential attention. Each row sums to 1 - lam, and single
-    weights may be negative.
+    These are the weights of differential attention. Each row sums to 1 - lam, and some weights may
+    be negative.
 
     Args:
         first, second: logits of the same shape.
@@ -183,8 +183,9 @@ class DifferentialAttention(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Compute the projections q1, k1, q2, k2 and v of the input.
 
-        Each has shape (batch, heads, n, d). Queries and keys are already rotated. The projections
-        2h and 2h + 1 belong to head h.
+        Each projection has shape (batch, heads, n, d), except that v is twice as wide in version 1.
+        Queries and keys are already rotated. Head h uses the maps 2h and 2h + 1 of the queries (and
+        in version 1 also of the keys).
 
         Args:
             x: the hidden states before the layer, of shape (batch, n, width).

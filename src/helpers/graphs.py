@@ -1,11 +1,11 @@
 """Build graphs, and measure how strongly they squeeze the messages that pass through them.
 
-The measures are the Jacobian, an upper bound for it that counts walks, and the effective
-resistance.
+The measures are the norm of the Jacobian, an upper bound for this norm that counts walks, and the
+effective resistance.
 
-A graph is a connected, undirected `networkx.Graph` with at least two nodes and no self-loops. Every
-function raises ValueError for any other graph. Edge weights are ignored. Matrices and vectors are
-float64, and their entries follow the order of `graph.nodes`.
+A graph is a connected, undirected `networkx.Graph` with at least two nodes and no self-loops. For
+any other graph, every function raises a ValueError. Edge weights are ignored. Matrices and vectors
+are in float64, and their entries follow the order of `graph.nodes`.
 """
 
 import itertools
@@ -65,8 +65,8 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
         name: "path", "cycle", "tree" (binary), "barbell" (two cliques and a bridge), "grid"
             (square), "expander" (random, 4-regular, accepted only if its spectral gap is large
             enough) or "karate" (always 34 nodes).
-        nodes: the number of nodes that you want. A barbell rounds it down to an even number, a grid
-            takes the nearest square number, and karate ignores it.
+        nodes: the number of nodes that you want. A barbell has this number rounded down to an even
+            one, a grid has the nearest square number, and "karate" ignores the argument.
 
     Returns:
         A connected graph whose nodes are the integers from 0.
@@ -91,7 +91,7 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
 
 
 def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
-    """Return two nodes whose distance is the largest in the graph.
+    """Return two nodes that are as far apart as possible in the graph.
 
     If there are several such pairs, we return the first one in the order of `graph.nodes`.
 
@@ -112,11 +112,11 @@ def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
 def adjacency(
     graph: nx.Graph, normalisation: str = "none", loops: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Return the matrix by which one message-passing layer multiplies the features.
+    """Return the adjacency matrix of a graph, optionally normalised, for use in a layer.
 
-    With the adjacency matrix A and the diagonal matrix D of the degrees, the matrix is A ("none"),
-    D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"). If `loops` is true, every node gets a self-loop
-    first, so A + I replaces A.
+    A message-passing layer multiplies the features by this matrix. With the adjacency matrix A and
+    the diagonal matrix D of the degrees, it is A ("none"), D^-1 A ("row") or D^-1/2 A D^-1/2
+    ("symmetric"). If `loops` is true, every node gets a self-loop first, so A + I replaces A.
 
     Args:
         graph: a graph with n nodes.
@@ -155,7 +155,7 @@ def orthogonal_weights(
         seed: the seed of the random generator.
 
     Returns:
-        For each layer the matrices W_own and W_heard.
+        One pair of matrices W_own and W_heard for each layer.
 
     >>> weights = orthogonal_weights(layers=2, width=3)
     >>> bool(torch.allclose(weights @ weights.mT, torch.eye(3).double()))
@@ -245,8 +245,8 @@ def jacobian_norms(
     """Compute how sensitive the target node's final state is to the input of each node.
 
     For every node s we return the largest singular value of the Jacobian d h_target^(layers) / d
-    x_s. We differentiate `propagate` with `orthogonal_weights` by autograd, at an input of standard
-    normal features.
+    x_s. We differentiate `propagate`, with weights from `orthogonal_weights`, by autograd at an
+    input of standard normal features.
 
     Args:
         graph: a graph with n nodes.
@@ -257,8 +257,8 @@ def jacobian_norms(
         seed: the seed of the weights and of the input.
         last: another graph for the last layer, with the same nodes in the same order. None uses
             `graph` in all layers.
-        skip: as in `propagate`. The bound is then `walk_bound` with a `self_weight` that is larger
-            by one.
+        skip: as in `propagate`. If it is true, the norms are bounded by `walk_bound` with a
+            `self_weight` that is larger by one.
 
     Returns:
         One norm per node, in the order of `graph.nodes`.
@@ -306,8 +306,8 @@ def walk_bound(
     holds for weights of spectral norm 1 and an activation whose derivative is at most 1.
 
     The bound is Theorem 3.2 of Di Giovanni et al. (2023). Lemma 1 of Topping et al. (2022) is the
-    case of a node s exactly `layers` hops away, where the node's own state cannot contribute and
-    self_weight drops out.
+    case of a node s exactly `layers` hops away. In this case no step can be spent on staying at a
+    node, so the bound does not depend on `self_weight`.
 
     Args:
         graph: a graph with n nodes.

@@ -1,4 +1,4 @@
-"""Change a decoder's positions, mask or heads by hand, and read what it then computes.
+"""Change a decoder's positions, mask or heads by hand, and see what the decoder then computes.
 
     from helpers import attention, intervention, models, probe
     model = models.load()
@@ -45,17 +45,17 @@ def turns(
     still: Sequence[int] = (),
     silent: Sequence[int] = (),
 ) -> Complex[Tensor, "n pairs"]:
-    """Return RoPE's rotations as complex numbers, one per token and pair, for changes by hand.
+    """Return RoPE's rotations as complex numbers, which you can change by hand and pass to `read`.
 
-    The number for a token and a pair is exp(i · position · frequency). Pass the changed numbers to
-    `read` as `rope`.
+    There is one number per token and rotary pair, exp(i · position · frequency). The argument of
+    `read` for the changed numbers is `rope`.
 
     Args:
         model: a model with rotary position encoding.
         positions: the positions of the tokens, or the number of tokens for positions 0, 1, 2, ….
-        base: a base that replaces the base of the model's training.
-        still: indices of pairs that do not rotate (their number is 1), as in p-RoPE.
-        silent: indices of pairs that add nothing to any logit (their number is 0).
+        base: a base to use instead of the base with which the model was trained.
+        still: indices of pairs that do not rotate, as in p-RoPE. Their complex number is 1.
+        silent: indices of pairs that add nothing to any logit. Their complex number is 0.
 
     Returns:
         One complex number per token and rotary pair.
@@ -100,22 +100,24 @@ def read(
     """Run the model on `ids` with interventions in all layers, and return what it computes.
 
     Without interventions the model runs as it was trained. The result has three tensors. `logits`
-    (n, v) predicts the next token after every token, `attentions` has shape (layers, heads, n, n),
-    and `states` (layers + 1, n, d) holds the hidden states after the embedding and after each
-    layer. The last of the states is normalised.
+    has shape (n, v) and predicts the token that follows each position, `attentions` has shape
+    (layers, heads, n, n), and `states` has shape (layers + 1, n, d) and holds the hidden states
+    after the embedding and after each layer. The last layer's states have passed through the final
+    norm.
 
     Args:
         model: a model from `models.load`.
         ids: 1 to `probe.MOST` tokens.
         rope: the rotations of queries and keys, as `turns` returns them.
         mask: True in entry (i, j) if token i may attend to token j. None uses the model's own mask.
-        heads: a factor for each head's output. 0 ablates the head, and 1 leaves it as it is.
+        heads: a factor for the output of each head. The factor 0 ablates a head, and 1 leaves it as
+            it is.
         temperature: the number that divides all attention logits before the softmax.
 
     Raises:
-        ValueError: if there are no tokens or more than `probe.MOST`, an intervention has the wrong
-            shape, the mask allows a later token or allows some token nothing, or the architecture
-            does not let us replace its attention or its rotary encoding.
+        ValueError: if there are no tokens or more than `probe.MOST`, if an intervention has the
+            wrong shape, if the mask lets a token attend to a later token or to no token at all, or
+            if the attention or the rotary encoding of this architecture cannot be replaced.
 
     >>> from helpers import attention
     >>> model = models.default()
@@ -193,7 +195,7 @@ def _attend(
     s_aux: Tensor | None = None,
     **_,
 ) -> tuple[Tensor, None]:
-    """Compute attention with the current intervention, as a function that transformers can call."""
+    """Compute attention with the current intervention, in a form that transformers can call."""
     if s_aux is not None:
         raise ValueError(
             "model must not have learned sinks in addition to its tokens, because no "
@@ -314,13 +316,13 @@ class _Link:
 
 
 def link(words: str, page: str = "index", **state: str | int | float | bool) -> _Link:
-    """Return a link to the page "Try it", which does in a browser what `read` does here.
+    """Return a link to the page "Try it" with a prompt and settings already filled in.
 
     Args:
         words: the text of the link.
         page: "index" for the language model, or "small" for the small decoders of the course.
-        **state: the prompt and the settings, named as in the page's own links: `prompt="…",
-            view="heads", window=8`.
+        **state: the prompt and the settings, with the names that the page's own links use, such as
+            `prompt="…", view="heads", window=8`.
 
     >>> link("A window of 8", prompt="a b", window=8)
     A window of 8 (live/index.html#prompt=a+b&window=8 on the book's site)

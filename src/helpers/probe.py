@@ -1,8 +1,8 @@
-"""Read inside a Hugging Face decoder: its hidden states, logits and attention weights.
+"""Compute the hidden states, logits and attention weights of a Hugging Face decoder.
 
-The functions for long sequences never hold an n x n attention matrix, and they compute logits only
-for the last token. They read a sequence once for all its prefixes, because later tokens cannot
-change what a causal model computed for earlier tokens.
+The functions for long sequences never store an n x n attention matrix, and they compute logits only
+for the last token. One pass over a sequence gives the results for all its prefixes, because later
+tokens cannot change what a causal model computed for earlier tokens.
 """
 
 import collections
@@ -35,7 +35,7 @@ _CHUNK = 1024
 
 
 class _Readout(NamedTuple):
-    """Hold the hidden state after the last norm and the next-token logits of each prompt."""
+    """Hold, for each prompt, the hidden state after the last norm and the next-token logits."""
 
     states: Float[Tensor, "m d"]
     logits: Float[Tensor, "m v"]
@@ -62,14 +62,14 @@ def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
 
 
 def _tokens(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> Int[Tensor, " n"]:
-    """Return tokens as they are, or encode a text and put its opening tokens in front."""
+    """Return tokens as they are, or encode a text and put the model's opening tokens in front."""
     if not isinstance(tokens, str):
         return tokens
     return torch.cat([opening(model).tokens, encode(model, tokens)])
 
 
 class _Opening(NamedTuple):
-    """Hold what `opening` found out about the tokens at the start of a model's texts."""
+    """Hold the result of `opening`, on the tokens with which a model's texts should begin."""
 
     tokens: Int[Tensor, " _"]
     how: str
@@ -92,12 +92,12 @@ def opening(model: models.LanguageModel) -> _Opening:
     """Return the tokens that a text should begin with for this model, such as its BOS token.
 
     If the tokenizer itself adds tokens, we return these tokens. If it adds none, its authors may
-    have intended this or forgotten it, so we measure which opening fits the model. We compare the
-    loss on passages of the course's prose with four openings: nothing, the BOS token, the
-    end-of-text token and the first token of the chat template. We choose the BOS token (or nothing,
-    if there is no BOS token) unless the loss with another opening is lower by more than 3 standard
-    errors over the passages. We measure this once per model, and the result for the embedded model
-    is stored.
+    have intended this or forgotten the tokens, so we measure which opening fits the model. We
+    compare the loss on passages of the course's prose with four openings: nothing, the BOS token,
+    the end-of-text token and the first token of the chat template. We choose the BOS token (or
+    nothing, if there is no BOS token), unless the loss with another opening is lower by more than 3
+    standard errors over the passages. Each model is measured only once, and the result for the
+    embedded model is stored.
 
     The result has four parts. `tokens` is the opening, possibly empty, and `how` says how we found
     it. `losses` has the loss of each opening that we tried, in nats per token of prose, and is
@@ -198,11 +198,11 @@ def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[T
 
 
 def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
-    """Return a token to put before a sequence that needs one, such as a sequence of equal tokens.
+    """Return a token that can be put before a sequence of equal tokens, to set it apart from them.
 
-    This token is the one that opens the model's texts (see `opening`). If nothing opens them, we
-    choose among the BOS token, the end-of-text token and the first token of the chat template. Our
-    choice is the token with which prose has the lowest loss.
+    If the model's texts begin with an opening token, we return this token (see `opening`).
+    Otherwise we return whichever of the BOS token, the end-of-text token and the first token of the
+    chat template gives prose the lowest loss.
 
     Args:
         model: a model from `models.load`.
@@ -267,9 +267,10 @@ def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
 
 
 def mixed_otherwise(model: models.LanguageModel) -> str | None:
-    """Return a sentence that says why attention matrices miss some flow between tokens, or None.
+    """Return the reason why attention matrices do not show all flow between tokens, or None.
 
-    None means that the attention matrices show everything that passes between tokens.
+    The reason is a clause for an error message. None means that the attention matrices show
+    everything that passes between tokens.
 
     Args:
         model: a model from `models.load`.
@@ -295,7 +296,7 @@ def mixed_otherwise(model: models.LanguageModel) -> str | None:
 
 
 def _unread(model: models.LanguageModel) -> str:
-    """Return a sentence that says why attention weights cannot be read in this model."""
+    """Return an error message that says why this model's attention weights cannot be read."""
     why = mixed_otherwise(model) or "its attention cannot be replaced in every layer"
     return f"{model.short} does not let its attention be replaced ({why}): choose another model"
 
@@ -303,7 +304,7 @@ def _unread(model: models.LanguageModel) -> str:
 def _recurs(model: models.LanguageModel) -> bool:
     """Return whether the layers carry more than keys and values from token to token.
 
-    Our cache can neither cut nor copy such recurrent states.
+    If they do, there is a recurrent state, which our cache can neither cut nor copy.
     """
     return any(each.mixes not in (mixing._ATTENTION, mixing._DIFFERENCE) for each in layers(model))
 
@@ -353,9 +354,9 @@ def _after(
 ) -> _Readout:
     """Compute the final hidden state and logits after ids[:n] + tail, for each pair (n, tail).
 
-    We read the longest prefix once and start each tail from the prefix's keys and values. So we
-    read max(n) + sum(len(tail)) tokens instead of sum(n + len(tail)). Tails of equal length after
-    the same prefix share a pass.
+    We read the longest prefix once, and continue with each tail from the keys and values of its
+    prefix. So we read max(n) + sum(len(tail)) tokens instead of sum(n + len(tail)). Tails of equal
+    length after the same prefix share one forward pass.
 
     Args:
         ids: the sequence whose prefixes are read.
@@ -456,7 +457,7 @@ def _margin(
 ) -> Float[Tensor, "..."]:
     """Return the logit of the token `right` minus the logit of the token `wrong`.
 
-    If the margin is above 0, the model prefers the right answer.
+    If this margin is above 0, the model prefers the right answer.
     """
     check(model)
     require.tensor("logits", logits, "... v")
@@ -500,9 +501,10 @@ def _forward(
 
 
 def _cache_name(model: models.LanguageModel) -> str:
-    """Return the name of the argument that holds the cache of keys and values in this transformers.
+    """Return the name of the cache argument in the installed version of transformers.
 
-    The name is "cache" from release 5.24 on, for the model families that have the argument.
+    The argument takes the cache of keys and values. From release 5.24 on it is called "cache" in
+    the model families that have an argument of this name.
     """
     return (
         "cache"
@@ -516,14 +518,14 @@ def _cache_of(model: models.LanguageModel, out):
 
 
 def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, " n"]) -> None:
-    """Raise an error unless the model is one of ours and the sequences are valid for it.
+    """Raise an error unless `model` comes from `models.load` and the sequences are valid for it.
 
-    A sequence is invalid if it has fewer than `least` tokens or contains unknown tokens. Pass each
-    sequence as a keyword with the name of your own argument, so that the error message can mention
-    the argument.
+    A sequence is invalid if it has fewer than `least` tokens, contains tokens that the model does
+    not know, or is longer than the model's table of positions. Pass each sequence as a keyword with
+    the name of your own argument, so that the error message can mention the argument.
 
     Args:
-        model: the value that must be one of our models.
+        model: the value to check, which must be a model from `models.load`.
         least: the smallest allowed number of tokens in a sequence.
         sequences: the sequences, keyed by the names of your arguments.
 
@@ -582,7 +584,7 @@ class _HeadScores(NamedTuple):
 
 @dataclasses.dataclass
 class _Streamed:
-    """Hold what one pass with `_stream` must compute, and the scores that each layer adds."""
+    """Hold what one pass with `_stream` must compute, and collect the scores of the layers."""
 
     position: int = 0
     offsets: tuple[int, ...] = ()
@@ -615,24 +617,26 @@ def head_scores(
     `sink` (layers, heads) and `slash` (layers, heads, offsets), in fp32 on the CPU. Only layers
     with attention have a row (see `layers`), because other layers have no attention weights.
 
-    We never hold a whole attention matrix. So memory grows with n, while the matrices of
-    `output_attentions` grow with n squared in every head and layer. On the CPU one call of the
-    fused kernel per layer gives the output and the logsumexp L_i of each row i. The attention
-    weight of token i on token j is exp(q_i k_j − L_i), so a score needs one dot product per token.
-    With a mask, a soft cap, a hidden token or an accelerator, we add up blocks of rows instead.
+    We never store a whole attention matrix. So memory grows only with n, whereas with
+    `output_attentions` it would grow with n squared in every head and layer. On the CPU, one call
+    of the fused kernel per layer gives the output and the logsumexp L_i of each row i. The
+    attention weight of token i on token j is exp(q_i k_j − L_i), so a score needs one dot product
+    per token. If there is a mask, a soft cap or a hidden token, or on an accelerator, we add up the
+    scores of blocks of rows instead.
 
     Args:
         model: a model from `models.load`.
         tokens: tokens, or a text. Before a text we put the model's opening tokens (see `opening`).
         position: the token whose received attention is scored.
-        offsets: how many positions back each slash score looks. A head with a high score at 0 is a
-            diagonal head, and at 1 a previous-token head.
+        offsets: the distance, in positions, of each slash score. A head with a high score at
+            distance 0 is a diagonal head, and one with a high score at distance 1 is a
+            previous-token head.
         hide, since: the position of a token that we hide from all tokens at position `since` or
             later, as in `attention_knockout`.
 
     Raises:
-        ValueError: if there are no tokens, a position or offset is not in the sequence, or the
-            architecture does not let us replace its attention.
+        ValueError: if there are no tokens, if a position or offset is not in the sequence, or if
+            the attention of this architecture cannot be replaced.
 
     >>> model = models.default()
     >>> head_scores(model, "The cat sat on the mat.").sink.shape
@@ -670,7 +674,7 @@ def attention_maps(
 ) -> Float[Tensor, "layers heads n n"]:
     """Return the attention matrix of every head, for a short sequence.
 
-    For scores of long sequences use `head_scores`.
+    For long sequences, use `head_scores`, which stores no attention matrix.
 
     Args:
         model: a model from `models.load`.
@@ -719,7 +723,7 @@ def _stream(
     s_aux: Tensor | None = None,
     **_,
 ) -> tuple[Tensor, None]:
-    """Compute attention as a function that transformers can call, and add up the layer's scores."""
+    """Compute attention in a form that transformers can call, and add the scores of this layer."""
     if s_aux is not None:
         raise ValueError(
             "the model has learned sinks in addition to its tokens, and these scores "
@@ -779,7 +783,7 @@ def _by_rows(
 ) -> Float[Tensor, "1 n heads e"]:
     """Compute attention in blocks of rows, and add up the scores of the blocks.
 
-    We need this way with a mask, a soft cap, a hidden token or an accelerator.
+    We need this if there is a mask, a soft cap or a hidden token, and on an accelerator.
     """
     keys = key.transpose(-1, -2)
     heads, n, width = query.shape
@@ -853,9 +857,9 @@ def attention_knockout(
         since: the first position whose token can no longer attend to the hidden token.
 
     Raises:
-        ValueError: if attention cannot be replaced, or if something else mixes tokens, so that the
-            hidden token would still have influence. A call of the model inside the block raises it
-            if the text has no token at `place`.
+        ValueError: if attention cannot be replaced, or if something other than attention mixes
+            tokens, so that the hidden token would still have influence. Inside the block, a call of
+            the model raises the error if the text has no token at `place`.
 
     >>> model = models.default()
     >>> ids = encode(model, "The cat sat")
@@ -951,7 +955,7 @@ def sensitivity(
 
 
 def _frame(d: int, count: int, seed: int) -> Float[Tensor, "count d"]:
-    """Draw random orthonormal rows that are uniformly distributed."""
+    """Draw random orthonormal rows, uniformly among all sets of such rows."""
     normal = torch.randn(
         d, count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     )
@@ -968,7 +972,8 @@ def _check_position(name: str, value: int, n: int) -> None:
 def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
     """Return the angle, in radians per token, by which the model rotates each rotary pair.
 
-    We read the angles from the running model, so scaled frequencies appear as the model uses them.
+    We read the angles from the running model. So if a model scales its frequencies, the result has
+    the scaled frequencies.
 
     Args:
         model: a model from `models.load`.
@@ -1010,14 +1015,14 @@ def patch_queries_and_keys(
 ) -> Iterator[None]:
     """Replace the queries and keys of each layer before their rotation, while the block runs.
 
-    The function `alter` computes the new queries and keys. It always receives the two entries of a
-    pair half a head apart, even if the model interleaves its pairs.
+    The function `alter` computes the new queries and keys. In its input, the two entries of a
+    rotary pair are always half a head apart, even if the model interleaves its pairs.
 
     Args:
         model: a decoder whose layers have `self_attn.q_proj` and `k_proj` (Llama, Mistral, Qwen,
             Gemma, …).
-        alter: a function of the layer's number, "queries" or "keys", and a tensor of shape (batch,
-            n, heads, d). It returns the tensor that replaces this one.
+        alter: a function of three arguments: the layer's number, "queries" or "keys", and the
+            tensor of shape (batch, n, heads, d). It returns the new tensor.
 
     Raises:
         ValueError: if the layers of the model do not have these projections.
@@ -1072,9 +1077,9 @@ def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart:
 
 
 def reads_projections(model: models.LanguageModel) -> bool:
-    """Return whether we can read queries, keys and values separately.
+    """Return whether a model's queries, keys and values can be read separately.
 
-    We can read them if the layers have `self_attn.q_proj`, as in Llama or Gemma.
+    They can be read if the layers have `self_attn.q_proj`, as in Llama or Gemma.
 
     Args:
         model: a model from `models.load`.
@@ -1091,7 +1096,7 @@ def reads_projections(model: models.LanguageModel) -> bool:
 
 
 def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
-    """Return the layers of a model that computes queries and keys in separate projections.
+    """Return the layers of a model, which must compute queries and keys in separate projections.
 
     Args:
         model: a model from `models.load`.
@@ -1169,8 +1174,9 @@ def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) 
     """Measure how strongly each head of a model uses each rotary frequency.
 
     The measure is the mean norm of each rotary pair of the queries and of the keys, as in Barbero
-    et al. (2025), section 4. We leave the first token out, because its keys and queries are often
-    those of an attention sink. Keys appear once for each head that shares them.
+    et al. (2025), section 4. We leave the first token out, because it is often an attention sink
+    with unusual keys and queries. If several heads share their keys, the same norms appear for each
+    of these heads.
 
     Args:
         model: a model from `models.load`.

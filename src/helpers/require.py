@@ -1,8 +1,8 @@
 """Check the arguments of public functions, and explain a wrong argument in one sentence.
 
-Each check returns the argument in the form that the function uses, or raises a ValueError. The
-message says which argument is wrong, what is allowed and what was given. So a user who mistypes an
-argument gets neither NaN nor an error from deep inside the code.
+Each check returns the argument in the form that the function needs, or raises a ValueError whose
+message says which argument is wrong, what is allowed and what was given. A user who passes a wrong
+argument therefore gets this message, and not NaN or an error from deep inside the code.
 """
 
 import functools
@@ -34,9 +34,9 @@ def brief(value: Any) -> str:
 
 
 def integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
-    """Return `value` if it is an integer from `least` to `most` that fits 64 bits.
+    """Return `value` if it is an integer from `least` to `most` that fits in 64 bits.
 
-    We refuse True, 2.0 and an array of one number, because they usually come from a mistake.
+    True, 2.0 and an array with one element are rejected, because they usually come from a mistake.
 
     >>> integer("n", 3, least=1)
     3
@@ -71,8 +71,8 @@ def number(
 ) -> float:
     """Return `value` as a float if it is a finite number within the given limits.
 
-    The limits are `least` and `most`, which are allowed, and `above`, which is not allowed itself.
-    Numbers of Python, NumPy and torch are accepted.
+    The values `least` and `most` are allowed themselves, whereas the number must be strictly larger
+    than `above`. Python, NumPy and torch numbers are accepted.
 
     >>> number("scale", 2, above=0)
     2.0
@@ -113,7 +113,7 @@ def _range(least: float | None, most: float | None) -> str:
 
 
 def flag(name: str, value: object) -> bool:
-    """Return `value` if it is True or False, including NumPy's booleans.
+    """Return `value` if it is True or False. NumPy's booleans are accepted, too.
 
     >>> flag("loops", "no")
     Traceback (most recent call last):
@@ -127,13 +127,13 @@ def flag(name: str, value: object) -> bool:
 def integers(
     name: str, values: object, least: int | None = None, most: int | None = None
 ) -> list[int]:
-    """Return `values` as a list if they are integers from `least` to `most`, at least one of them.
+    """Return `values` as a list if they are one or more integers from `least` to `most`.
 
     >>> integers("lengths", range(1, 4), least=1)
     [1, 2, 3]
     >>> integers("lengths", [4, 0], least=1)
     Traceback (most recent call last):
-    ValueError: lengths must hold integers of at least 1, at least one of them, not [4, 0]
+    ValueError: lengths must hold one or more integers of at least 1, not [4, 0]
     """
     try:
         numbers = (
@@ -145,8 +145,7 @@ def integers(
         numbers = []
     if not numbers:
         raise ValueError(
-            f"{name} must hold integers{_range(least, most)}, at least one of them, "
-            f"not {brief(values)}"
+            f"{name} must hold one or more integers{_range(least, most)}, not {brief(values)}"
         )
     return numbers
 
@@ -204,7 +203,7 @@ def instance(
 ) -> Any:
     """Return `value` if it has the type `kind`.
 
-    If it does not, the error message says with `what` which value was expected.
+    Otherwise the error message contains `what`, a description of the expected value.
 
     >>> instance("model", "gpt2", dict, "what models.load returns")
     Traceback (most recent call last):
@@ -230,7 +229,7 @@ def function(name: str, value: object) -> Callable:
 def tensor(
     name: str, value: object, axes: str, kind: str = "floating-point", **sizes: int
 ) -> Tensor:
-    """Return `value` if it is a tensor of finite numbers with these axes, none of them empty.
+    """Return `value` if it is a tensor of finite numbers with the given axes, none of them empty.
 
     Args:
         axes: names and sizes of the axes, written as in a jaxtyping annotation. A "..." at the
@@ -320,8 +319,9 @@ def _fits(
 ) -> None:
     """Check one argument against its annotation.
 
-    `sizes` contains the sizes of axes in earlier arguments, and `leading` contains the axes that
-    "..." stood for. The check adds the axes of this argument to both dictionaries.
+    `sizes` contains the sizes of the named axes in earlier arguments, and `leading` contains the
+    sizes of the axes for which "..." stood there. The check adds the axes of this argument to both
+    dictionaries.
     """
     if get_origin(annotation) is Literal:
         choice(name, value, get_args(annotation))
@@ -340,9 +340,10 @@ def _fits(
 
 
 def dense(name: str, value: Tensor) -> Tensor:
-    """Return `value` if it is a dense tensor, and raise an error for sparse or quantised tensors.
+    """Return `value` if it is a dense tensor that has values.
 
-    Tensors on the device "meta", which have no values, raise an error, too.
+    Sparse and quantised tensors raise an error, and so do tensors on the device "meta", which have
+    no values.
 
     >>> dense("x", torch.ones(2).to_sparse())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -376,7 +377,7 @@ def readable(value: Tensor) -> bool:
 def finite(name: str, result: _Result) -> _Result:
     """Return a computed number or tensor if it is finite, and otherwise raise an error.
 
-    The error message blames the argument `name`.
+    The error message says that the argument `name` caused the problem.
 
     >>> finite("layers", torch.tensor(2.0) ** 2000)
     Traceback (most recent call last):

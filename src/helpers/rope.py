@@ -1,6 +1,7 @@
 """Rotate queries and keys according to their positions (RoPE), and study the rotary frequencies.
 
-For the frequencies we compute sums of cosines, and how large the base must be for a given context.
+The functions on frequencies compute sums of cosines, and the base that a given context length
+needs.
 
 Su et al. (2021) is RoFormer, Men et al. (2024) is "Base of RoPE Bounds Context Length", and Barbero
 et al. (2025) is "Round and Round We Go!". Closed forms run in float64. All angles are in radians
@@ -191,12 +192,12 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
 def smallest_base(
     length: int, width: int, step: float, start: float, tries: int = 1_000_000
 ) -> float:
-    """Return the smallest base on a grid for which no `cosine_sum` below `length` is negative.
+    """Return the smallest base on a grid for which `cosine_sum` is never negative below `length`.
 
     The grid is start + k step for k = 0, 1, …. The condition is that of Men et al. (2024), Theorem
     1. The bases that meet the condition do not form an interval, so the answer depends on the grid.
-    A base that fails nearly always fails near a distance at which an earlier base failed. So we
-    test such distances first, and test all distances only if none of these fails.
+    If a base fails, it nearly always fails near a distance at which an earlier base failed. So we
+    test these distances first, and we test all distances only if the base passes there.
 
     Args:
         length: the context in tokens.
@@ -206,7 +207,7 @@ def smallest_base(
         tries: how many bases to try at most.
 
     Raises:
-        ValueError: if an argument is out of range, or none of the first `tries` bases meets the
+        ValueError: if an argument is out of range, or if none of the first `tries` bases meets the
             condition.
 
     Example:
@@ -268,10 +269,11 @@ def _first(start: int, sums: Tensor, theta: Tensor, base: float, limit: int) -> 
 
 
 def _near(bases: Tensor, width: int, witness: int, reach: int, limit: int) -> tuple[int, int]:
-    """Count the bases at the start of the list that fail near a distance.
+    """Count how many bases at the start of the list fail near one distance.
 
     A base fails if its cosine sum is clearly negative at some distance within `reach` of `witness`.
-    Returns the count, and the distance at which the last of these bases has its lowest sum.
+    The function returns the count, and the distance at which the last of the counted bases has its
+    lowest sum.
     """
     theta = bases[:, None] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     first = max(0, witness - reach)

@@ -119,8 +119,8 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def number(value: float, digits: int = 2) -> str:
     """Format a number as texts, tables and figures print it.
 
-    We print significant digits, a true minus sign and powers of ten. Integers (`int`) have a comma
-    between thousands. Other values below 0.01 or from a million on are written with a power of ten.
+    The result has the given number of significant digits, a true minus sign, and commas between
+    thousands. A float below 0.01, or from a million on, is written with a power of ten.
 
     Args:
         value: the number. Infinity becomes "∞", and NaN (no value) becomes "–".
@@ -151,10 +151,10 @@ def number(value: float, digits: int = 2) -> str:
 
 
 def colours_of(names: Iterable[str]) -> list[str]:
-    """Return a colour for each name, so that a design has the same colour in all figures.
+    """Return a colour for each name, so that a name has the same colour in all figures.
 
-    A name in `NAMED` has a fixed colour. The other names get the remaining colours of the style in
-    order.
+    A name in `NAMED` has a fixed colour. The other names get, in order, the colours of the style
+    that are still unused.
 
     Args:
         names: the names of the designs, encodings or columns.
@@ -207,7 +207,7 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
 
 
 def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
-    """Put ticks only at integers, on a linear axis that shows a count.
+    """Put ticks only at integers. Use this for a linear axis that shows a count.
 
     Args:
         ax: the axes to change.
@@ -229,7 +229,7 @@ def ticks(
 ) -> None:
     """Put ticks at the given values of the x axis or the y axis, without minor ticks.
 
-    The ticks are labelled with their values or with `names`. Set `x` to False for the y axis.
+    Each tick is labelled with its value or with an entry of `names`.
 
     Args:
         ax: the axes to change.
@@ -323,7 +323,7 @@ def lines(
     colours: Sequence[str] | None = None,
     form: str = "o-",
 ) -> Axes:
-    """Draw each column of a data frame as a line over the index, with the column's name at its end.
+    """Draw each column of a data frame as a line over the index, with its name at its right end.
 
     The name of the index labels the x axis. A column that is named after a floating-point format in
     `TYPES` is drawn in the line style of that format.
@@ -368,7 +368,7 @@ def dots(
 ) -> Axes:
     """Draw one horizontal row of dots for each row of a data frame, one dot per column.
 
-    The name of the row is at the left, and each column has a colour.
+    The name of each row is written at its left, and each column has its own colour.
 
     Args:
         frame: the data, with one row of dots per row.
@@ -441,10 +441,10 @@ def _drawn(
 
 
 def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> Styler:
-    """Return a table that shows what each readout can recover from one hidden state.
+    """Return a table of what each readout can recover from one hidden state.
 
-    All chapters use this table, because one readout may still find information that another readout
-    misses.
+    All chapters use this table to compare readouts, because one readout may recover information
+    that another misses.
 
     Args:
         rows: one tuple per readout with four entries. The first entry is the readout's name ("an

@@ -1,7 +1,6 @@
-"""Build small decoders whose design we choose with arguments.
+"""Build small decoders whose design is set by arguments.
 
-The arguments set the position encoding, the attention window, the normalisation and the type of
-layer.
+You can choose the position encoding, the attention window, the normalisation and the type of layer.
 """
 
 import copy
@@ -73,10 +72,9 @@ class Block(nn.Module):
     Args:
         width, heads, encoding, window, norm, base, turning: as in `Decoder`.
         layer: the number of the layer, from 1.
-        attention: a replacement for softmax. It is a function that maps logits (b, h, n, n) to
-            attention weights of the same shape. The logits are minus infinity where a token must
-            not attend. The replacement may also be a module, and then every layer gets a copy of
-            the module.
+        attention: a replacement for softmax, as a function from logits (b, h, n, n) to attention
+            weights of the same shape. The logits are minus infinity where a token must not attend.
+            If the replacement is a module, every layer gets its own copy.
         hidden: the width of the MLP, or None for 4 x width.
 
     >>> Block(16, 2, "RoPE", None, True, 1e4, 1.0)(torch.zeros(1, 3, 16)).shape
@@ -109,7 +107,7 @@ class Block(nn.Module):
         self.weigh = copy.deepcopy(attention) if isinstance(attention, nn.Module) else attention
 
     def bias(self, n: int, like: Tensor) -> Float[Tensor, "#h n n"]:
-        """Return what is added to the logits for the causal mask, the window and ALiBi.
+        """Return the bias of the logits, which contains the causal mask, the window and ALiBi.
 
         Args:
             n: the number of tokens.
@@ -135,7 +133,7 @@ class Block(nn.Module):
         )
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Return the input of the softmax, which is the scores plus the bias.
+        """Return the input of the softmax, which is the sum of the scores and the bias.
 
         Args:
             x: the hidden states before the layer, of shape (b, n, d).
@@ -190,8 +188,9 @@ class Decoder(nn.Module):
 
     Raises:
         ValueError: if the encoding is unknown, a size or window is below 1, the width is not a
-            multiple of 2 heads, the base is not above 1, or `turning` is outside [0, 1]. A call
-            raises it if the tokens do not have shape (b, n) or are not in the vocabulary.
+            multiple of 2 x heads, the base is not above 1, or `turning` is outside [0, 1]. A call
+            of the decoder raises it if the tokens do not have shape (b, n) or are not in the
+            vocabulary.
 
     >>> decoder = Decoder(vocabulary=10, width=16, heads=2, layers=1)
     >>> decoder(torch.tensor([[1, 2, 3]])).shape

@@ -1,8 +1,8 @@
 """Show figures and findings in another language, by looking up every text in a table of words.
 
 The table maps English texts to texts of the other language. In an entry, `{}` stands for a number,
-which stays the same, and `{a}` stands for any words, which are looked up in turn. So an entry still
-fits if the numbers change. Without a table every text stays English.
+which stays the same, so the entry still fits if the number changes. `{a}` stands for any words, and
+these words are looked up in the table as well. Without a table every text stays English.
 """
 
 import re
@@ -28,15 +28,15 @@ _frames: list[re.Pattern] = []
 def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> None:
     """Set the table of words with which all later texts and figures are translated.
 
-    The table None switches the translation off.
+    If the table is None, no later text is translated.
 
     Args:
         table: the translation of each English entry.
         fonts: files of fonts that have the characters of the other language.
 
     Raises:
-        ValueError: if an entry is not a text, or if its translation has other numbers or names than
-            the English.
+        ValueError: if an entry is not a text, or if a translation does not have the same
+            placeholders (`{}`, `{a}`) as the English text.
 
     >>> use({"{} tokens": "{} 个 token"})
     >>> translated("1,000 tokens")
@@ -76,9 +76,9 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
 def translated(text: str) -> str:
     """Translate a text with the current table of words.
 
-    Without a table, or without an entry for it, the text is returned as it is. A text without an
-    entry is also recorded in `_missing`. If the text is already a translation that contains English
-    words, only these words are translated.
+    If there is no table, or if the table has no entry for the text, the text is returned as it is.
+    A text without an entry is also recorded in `_missing`. If the text is already translated but
+    still contains English words, only these words are translated.
 
     Args:
         text: an English text.

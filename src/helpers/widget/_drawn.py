@@ -1,6 +1,7 @@
 """Describe a figure as lines of text with its titles, labels, colours and numbers.
 
-A built page carries these lines with its figures, so that a test can see when a figure changes.
+A built page contains these lines next to its figures, so that a test can notice when a figure
+changes.
 """
 
 import math
@@ -31,8 +32,8 @@ _ROUNDING = 2e-12  # smaller numbers count as rounding errors
 def lines(figure: Figure) -> list[str]:
     """Describe each axes of a figure and its content as lines of text.
 
-    The description of an axes has its title, scales and labels. Parts of the content that look
-    alike share one line.
+    The description of an axes (Matplotlib's word for a panel) has its title, scales and labels.
+    Parts of the content that look alike share one line.
     """
     title = figure.get_suptitle()
     described = [f"figure: {title}"] if title else []
@@ -125,8 +126,8 @@ def _colour(colour: object) -> str:
 def _numbers(values: object) -> str:
     """Write the given numbers with three digits each.
 
-    For many numbers we write how many there are, their mean, the first and last ones, and some in
-    between.
+    If there are many numbers, we write only some of them, at equal distances, and then how many
+    there are, their mean, the smallest and the largest.
     """
     numbers = np.asarray(
         values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=float
@@ -147,7 +148,7 @@ def _numbers(values: object) -> str:
 
 
 def _three(x: float) -> str:
-    """Write a number with three digits, or an integer with all digits.
+    """Write a number with three significant digits, or an integer with all its digits.
 
     A number so small that it is only rounding error is written as 0.
     """

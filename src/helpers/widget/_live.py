@@ -1,6 +1,6 @@
 """Build the panel that a kernel redraws on demand.
 
-It works with ipywidgets 7.7, which Colab has, and with ipywidgets 8.
+The panel works with ipywidgets 7.7, which Colab has, and with ipywidgets 8.
 """
 
 import asyncio
@@ -172,7 +172,7 @@ class Panel:
 
 
 def _name(button: widgets.Button, before: str, after: str) -> None:
-    """Let a button that said "▶ Play" say "■ Stop", or the other way round."""
+    """Change the text of a button from "▶ Play" to "■ Stop", or the other way round."""
     button.description = button.description.replace(before, after, 1)
     button.tooltip = button.tooltip.replace(before[2:], after[2:], 1)
 
@@ -196,7 +196,7 @@ def _loop() -> asyncio.AbstractEventLoop | None:
 def _stoppable() -> Iterator[None]:
     """Let the notebook's stop button interrupt the block.
 
-    Without this a kernel ignores the button between two cells.
+    Otherwise a kernel ignores the button while no cell is running.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -212,7 +212,7 @@ def _stoppable() -> Iterator[None]:
 def _listening(heard: io.StringIO) -> Iterator[None]:
     """Collect printed lines and warnings while the block runs.
 
-    Between two cells a notebook would not show them.
+    A notebook would not show them while no cell is running.
     """
     with warnings.catch_warnings(record=True) as caught:
         try:

@@ -58,7 +58,8 @@ STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 def _dark_is_little(map: AxesImage) -> bool:
     """Return whether an image draws its smallest value darker than the page.
 
-    If we swapped light and dark for a dark page, this value would look like the largest one.
+    If so, swapping light and dark for a dark page would make the smallest value look like the
+    largest.
     """
     return min(map.cmap(0.0)[:3]) < 0.5
 
@@ -75,7 +76,7 @@ def body(result: Any, alt: str) -> str:
 
 
 def whole(figure: Any) -> Figure:
-    """Return the whole figure to which the argument belongs, such as the figure of some axes."""
+    """Return the figure to which an object such as a set of axes belongs."""
     if isinstance(figure, Artist) and not isinstance(figure, Figure):
         figure = figure.figure
     if not isinstance(figure, Figure):
@@ -88,8 +89,8 @@ def whole(figure: Any) -> Figure:
 def _level(figure: Figure, near: bool = False) -> None:
     """Move the label of each y axis above the axis.
 
-    A long upright label would be cut off. The figure must be laid out before. With `near`, the
-    label is close to the axis, which leaves more room for the axes on a slide.
+    Beside the axis, a long label would be cut off. The figure must already be laid out. With
+    `near`, the label is close to the axis, which leaves more room for the axes on a slide.
     """
     gap, least, line = (-0.02, 0, 1.05) if near else (0.09, 8, 1.5)
     for ax in figure.axes:
@@ -122,7 +123,7 @@ def _level(figure: Figure, near: bool = False) -> None:
 def _spread(figure: Figure) -> None:
     """Move the labels at the ends of lines apart if they would overlap.
 
-    `style.label` wrote these labels. The figure must be laid out before.
+    These are the labels that `style.label` wrote. The figure must already be laid out.
     """
     for ax in figure.axes:
         box, places, ends = ax.get_window_extent(), [], []
@@ -180,9 +181,10 @@ def _ink(text: Text) -> Bbox:
 
 
 def _miscoloured(label: str, colour) -> list[str]:
-    """List a complaint if a name with a fixed colour is drawn in another colour.
+    """Return a list with one complaint if a name with a fixed colour has another colour here.
 
-    A number may follow the name in the label.
+    The list is empty if there is nothing to complain about. In the label, a number may follow the
+    name.
     """
     name = re.sub(r"\s+[−\d.,×⁻⁰¹²³⁴⁵⁶⁷⁸⁹%]+$", "", label.replace("\n", " "))
     wrong = name in NAMED and not same_color(colour, NAMED[name])
@@ -190,7 +192,7 @@ def _miscoloured(label: str, colour) -> list[str]:
 
 
 def _faults(figure: Figure) -> list[str]:
-    """List the parts of a laid-out figure that a reader could not read or would misread.
+    """List what a reader of a laid-out figure could not read or would misread.
 
     The faults are text beyond the figure's edge or over other text or lines, points beyond the
     axes, and lines in the style or colour of another floating-point format or of another name in
@@ -245,9 +247,9 @@ def _faults(figure: Figure) -> list[str]:
 
 
 def _laid_out(figure: Figure, near: bool = False) -> list[str]:
-    """Arrange the labels of a figure so that they can be read, and list what is still unreadable.
+    """Arrange the labels of a figure so that they can be read, and list the faults that remain.
 
-    The list is that of `_faults`.
+    The function `_faults` describes the list.
     """
     if (
         figure.get_layout_engine() and figure.axes
@@ -294,9 +296,9 @@ def image(figure: Any, alt: str) -> str:
     """Return a figure as HTML that needs no other file, and close the figure.
 
     In a notebook the result is an `<img>` with a lossless WebP image of 128 colours. On a page of
-    the book it is an `<svg>`, with a second one for phones. If the figure is a matrix, or if the
-    `<svg>` would be larger than the image, the page has the `<img>`, too. Then `data-image` gives
-    the reason.
+    the book it is an `<svg>`, with a second `<svg>` for phones. If the figure is a matrix, or if
+    the `<svg>` would be larger than the image, a page gets an `<img>`, too, and its attribute
+    `data-image` gives the reason.
 
     >>> image(Figure(), "Nothing is drawn.")[:4]
     '<img'
@@ -313,9 +315,9 @@ def image(figure: Any, alt: str) -> str:
 def for_slides(figure: Any, alt: str, tall: bool = False, states: int = 1) -> dict[str, str]:
     """Return drawings of a figure for slides, without its title and large enough to fill the slide.
 
-    The title is left out because the heading of the slide and the speaker's cue say the same. Call
-    this after `image`, which translates the words of the figure. `states` is the number of figures
-    that a widget has.
+    The title is left out because the heading of the slide and the speaker's notes already say the
+    same. Call this after `image`, which translates the words of the figure. `states` is the number
+    of states of the widget to which the figure belongs.
 
     Returns:
         The title that was left out, and the drawings of the kinds in `_SLIDES`, as HTML. A drawing
@@ -339,9 +341,10 @@ def for_slides(figure: Any, alt: str, tall: bool = False, states: int = 1) -> di
 
 
 def _projected(figure: Figure, alt: str, kind: str, high: float, drawing: bool, most: int) -> str:
-    """Return one drawing of `for_slides`, or an empty string. A build stores the result.
+    """Return one drawing for `for_slides` as HTML, or an empty string if it cannot be used.
 
-    Vector graphics of more than `most` characters become an image.
+    If vector graphics would have more than `most` characters, the result is an image. A build
+    stores the result.
     """
     try:
         held = pickle.dumps(figure)

@@ -18,9 +18,9 @@ STYLE, _SCRIPT = (
 def page(controls: list[Control], frames: list, first: int, caption: str) -> str:
     """Write the HTML of the player.
 
-    `frames` are pairs (body, finding) in the order in which the last control varies fastest, and
-    `first` is the index of the frame shown at the start. The HTML has no id and nothing random, so
-    two builds give equal pages and two equal widgets fit on one page.
+    `frames` are pairs (body, finding), ordered so that the last control varies fastest, and `first`
+    is the index of the frame that is shown at the start. The HTML contains no id and nothing
+    random. So two builds give equal pages, and a page may contain the same widget twice.
     """
     body, finding = frames[first]
     data = {
@@ -43,7 +43,7 @@ def page(controls: list[Control], frames: list, first: int, caption: str) -> str
 
 
 def _native(k: int, control: Control, several: bool) -> str:
-    """Write a control as HTML. If `several` controls play, each button names what it plays."""
+    """Write a control as HTML. With `several`, its Play button also names the control."""
     label, last = html.escape(control.label, quote=True), len(control.values) - 1
     beside = ""
     if control.kind == "switch":

@@ -1,8 +1,8 @@
 """Write a figure as inline vector graphics (SVG).
 
-The text has the page's typeface, and the colours follow the page's theme. A phone gets a second
-drawing, as narrow as the smallest readable letters allow. Only pages have these drawings. A
-notebook shows an image.
+The text has the page's typeface, and the colours follow the page's theme. Phones get a second
+drawing, which is as narrow as the smallest readable letters allow. Only pages contain these
+drawings, and a notebook shows an image instead.
 """
 
 import collections
@@ -34,7 +34,7 @@ _UNSAID = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def _turned(colour: str) -> str:
-    """Return the colour for a dark page that replaces a colour on a white page.
+    """Return the colour that replaces `colour` when the page is dark.
 
     The new colour has the same hue and as much contrast with the dark page as the given colour has
     with white.
@@ -49,7 +49,7 @@ def _turned(colour: str) -> str:
 def drawn(figure: Figure, alt: str, kind: str) -> str:
     """Return a laid-out figure as an `<svg>` element of the class `kind`.
 
-    The element has no background and no unused ids, and its coordinates have one decimal.
+    The element has no background and no unused ids, and its coordinates are rounded to one decimal.
     """
     grounds = [
         part.patch for part in (figure, *figure.axes) if to_hex(part.get_facecolor()) == "#ffffff"
@@ -148,7 +148,7 @@ def _stacked(figure: Figure) -> None:
 
 
 def _below(figure: Figure) -> None:
-    """Move the legends below the figure, and increase the height of the figure by theirs."""
+    """Move the legends below the figure, and increase the figure's height accordingly."""
     legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
     named = {
         text.get_text(): mark
@@ -166,10 +166,10 @@ def _below(figure: Figure) -> None:
 
 
 def _more_lines(names: list[str]) -> float:
-    """Return how many more lines names at equal distances need than names of one line.
+    """Return how many more lines of text the names on an axis need than if each had one line.
 
-    Two neighbours need half of the lines of each between their centres, and the two longest
-    neighbours decide, because all names have the same distance.
+    Between the centres of two neighbouring names there must be room for half of the lines of each.
+    Since all distances are equal, the pair of neighbours with the most lines determines the result.
 
     >>> _more_lines(["RoPE", "NoPE"]), _more_lines(["RoPE", "NoPE with\\na window", "NoPE"])
     (0.0, 1.5)
@@ -180,9 +180,9 @@ def _more_lines(names: list[str]) -> float:
 
 
 def _slim(figure: Figure, letters: float) -> None:
-    """Put fewer tick labels on the axes, and break long names into several lines.
+    """Make tick labels fit a narrow figure, with fewer labels and with long names on several lines.
 
-    `letters` is the width of such a line, as a fraction of the width of the figure.
+    `letters` is the width of a full line of text, as a fraction of the width of the figure.
     """
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
