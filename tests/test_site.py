@@ -982,6 +982,34 @@ def test_the_front_page_is_one_machine_that_stays_while_its_text_scrolls(visit):
     assert page.locator(".machine-still svg[role=img]").count() == drawing.STOPS
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_press_of_an_arrow_key_goes_a_sentence_on(visit, width):
+    page = visit("chapters/welcome.html", viewport={"width": width, "height": 844})
+    settle(page)
+    texts = page.locator(".film-step").all_text_contents()
+    for text in texts[:12]:  # two of these begin on one line at 390
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(1200)
+        assert page.locator(".film-step.now").text_content() == text
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_timeout(1200)
+    assert page.locator(".film-step.now").text_content() == texts[10]
+
+
+@pytest.mark.parametrize(("stop", "drawing"), [(1, "squash"), (3, "barcodes"), (5, "clocks")])
+def test_a_click_leads_through_the_machine_into_a_chapter_s_drawing_and_back(visit, stop, drawing):
+    page = visit(f"chapters/welcome.html#stop-{stop}", reduced_motion="reduce")
+    settle(page)
+    machine_at(page, stop)
+    page.locator("[data-id=door0]").press("Enter")
+    page.wait_for_url(f"**/lesson.html#drawing={drawing}&from={stop}")
+    settle(page)
+    back = page.locator(f"figure[data-drawing={drawing}] .machine-back")
+    assert 0 < back.bounding_box()["y"] < 500
+    back.click()
+    page.wait_for_url(f"**/welcome.html#stop-{stop}")
+
+
 def test_the_readme_s_film_shows_the_machine_as_it_is(chromium, site):
     """If not: `make look ONLY=README` takes it anew."""
     stops = []

@@ -455,7 +455,7 @@ def filmed(scenes: list[float], minutes: float) -> list[nbformat.NotebookNode]:
     slide = {"slideshow": {"slide_type": "slide"}}
     heading = nbformat.v4.new_markdown_cell("## One small decoder", metadata=slide, id="film")
     cell = nbformat.v4.new_code_cell(outputs=[output], id="film-drawing")
-    said = "Each press moves the machine on by a scene. Read the sentence below it aloud."
+    said = "Each press moves the machine on by a state. Read aloud the sentences that you need."
     notes = {"slideshow": {"slide_type": "notes"}}
     cue = f"<!-- cue: {minutes:g} min\n{said}\n-->"
     return [heading, cell, nbformat.v4.new_markdown_cell(cue, metadata=notes, id="film-cue")]

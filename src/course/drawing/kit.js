@@ -602,7 +602,16 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   paint();
   fit();
   if (spec.live) ready(() => spec.live(hand, figure, on, home?.[1]));
-  if (fromLink(spec.name, first, location.hash) && !el.closest(".reveal")) (spec.lands?.(state) || figure).scrollIntoView({ block: "center" });
+  // who comes from the film finds the drawing below the way back
+  const linked = fromLink(spec.name, first, location.hash);
+  const from = linked && location.hash.match(/&from=([1-7])$/);
+  if (from)
+    figure.insertAdjacentHTML(
+      "afterbegin",
+      `<a class="machine-back" href="../welcome.html#stop-${from[1]}">${escape(said("← Back to the machine"))}</a>`,
+    );
+  if (from) figure.scrollIntoView({ block: "start" });
+  else if (linked && !el.closest(".reveal")) (spec.lands?.(state) || figure).scrollIntoView({ block: "center" });
   return () => {
     stop();
     cancelAnimationFrame(waiting);

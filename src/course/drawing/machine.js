@@ -610,6 +610,18 @@ const panels = (s, v, w) => {
       ]
     : [0, 70].map((y) => [ROOM + 10, 12 + (s.head ? 0 : y), w - 36, 66]);
 };
+/** Where the drawing of the stop's chapter begins, [x, y, w, h]: at the last vector, at the lens or at a clock or a map. */
+const doors = (s, v, w) => {
+  const stop = Math.round(s.at);
+  if (s.at !== stop || !HANGS[stop] || s.head) return [];
+  if (stop > 4)
+    return panels(s, v, w).map(([x, y, wide, high]) => [x, y + 24, wide, high - 24]); // above is its opener
+  if (stop > 2) return [[ROOM / 2, 4, w - ROOM, v.y - 34]];
+  const across = w >= 520 ? 230 : 150;
+  return [[Math.min(w - ROOM, v.columns.at(-1).x + 8) - across, 2, across, 70]];
+};
+/** What leads through a door, on a page that has the film. */
+let enter = /** @type {((area: number[]) => void) | null} */ (null);
 /** @type {(s: any, k: number, area: number[]) => string} */
 const opener = (s, k, [x, y, w]) =>
   text(x + w, y + 18, s.head === k ? "▾ weights" : "▸ weights", "small end quiet halo");
@@ -1096,6 +1108,7 @@ export const render = mount({
     const v = view(s, w, h);
     const [n, p] = [size(s), at(s)];
     const x = v.of(p).x;
+    /** @type {any[]} */
     const heads = only(5, 6)(s)
       ? []
       : panels(s, v, w).flatMap((area, k) =>
@@ -1111,6 +1124,9 @@ export const render = mount({
                 },
               ],
         );
+    const stop = Math.round(s.at);
+    for (const [k, area] of enter ? doors(s, v, w).entries() : [])
+      heads.push({ id: `door${k}`, area, label: into(stop), title: into(stop), press: () => enter(area) });
     if (s.at > 6.5 || x < 0 || n < 3) return heads;
     const nearest = (px) => ({
       token: clamp(
@@ -1284,7 +1300,8 @@ export const render = mount({
     const hangs = (stop) => {
       const [name, folder] = HANGS[stop] ?? [];
       const there = document.querySelector(`figure[data-drawing="${name}"]`);
-      if (!there) return name && home ? `${home}${said("chapters/")}${folder}/lesson.html` : "";
+      const address = `${said("chapters/")}${folder}/lesson.html#drawing=${name}&from=${stop}`;
+      if (!there) return name && home ? home + address : "";
       if (!there.querySelector(".machine-back"))
         there
           .querySelector("figcaption")
@@ -1302,6 +1319,23 @@ export const render = mount({
     const linked = () => location.hash.match(/^#stop-([0-7])$/);
     if (told.length) {
       const stays = figure.parentNode;
+      // a head, a vector or a clock grows to the stage, and is the chapter's drawing
+      enter = (area) => {
+        const address = hangs(Math.round(hand.state.at));
+        if (!address) return;
+        const { x, y, width, height } = stage.viewBox.baseVal;
+        const [from, begun] = [[x, y, width, height], performance.now()];
+        const grow = (now) => {
+          const share = calm() ? 1 : clamp((now - begun) / 600, 0, 1) ** 2;
+          stage.setAttribute("viewBox", from.map((a, k) => a + (area[k] - a) * share).join(" "));
+          if (share < 1) return requestAnimationFrame(grow);
+          location.href = address;
+          // who comes back finds the whole stage
+          setTimeout(() => stage.setAttribute("viewBox", from.join(" ")), 1000);
+        };
+        requestAnimationFrame(grow);
+      };
+      hand.set({});
       const beside = () => told[0].getBoundingClientRect().left >= stays.getBoundingClientRect().right;
       const top = () => (parseFloat(getComputedStyle(stays).top) || 0) + 4;
       // where the text begins below what stays
