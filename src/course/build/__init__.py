@@ -1,1 +1,1 @@
-"""Write files completely or not at all, fill in HTML templates, and find what a page depends on."""
+"""Write files safely, fill in HTML templates, and find out what a page depends on."""

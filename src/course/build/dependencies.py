@@ -1,11 +1,12 @@
 """Find the modules of `helpers` and `course` and the tables on which a piece of code depends.
 
-A page is executed again, and a claim is measured again, only if its `key` changes. To compute the
-key, we read the code and never run it. We follow imports from module to module, and find the names
-of tables where they are written as text. If we cannot tell, everything counts. Code and TOML count
-by their meaning, so comments, docstrings and layout do not matter. A table in TOML counts if a
-module that is reached names it. The method has one blind spot, which is a module whose functions
-arrive in another way than by an import.
+A page is executed again, or a claim measured again, only if its `key` changes. To compute the key,
+we read the code and never run it. We follow imports from module to module, and find tables by their
+names, which must be written out in the code. If a name is computed, we assume that the code depends
+on every file that it could mean. Only the meaning of Python code and TOML counts, so comments,
+docstrings and layout do not matter. A TOML table counts if its name occurs in a module that we
+reach. The method has one blind spot: it misses a module whose functions the code obtains without an
+import.
 """
 
 import ast
@@ -39,7 +40,7 @@ def tables(source: Path = SOURCE) -> Path:
 
 
 def pins(root: Path) -> str:
-    """Return the pinned versions of all packages in the source tree's environment."""
+    """Return the pinned versions of all packages, as written in the requirement files."""
     lines = "\n".join(
         (root / name).read_text() for name in ("requirements.txt", "constraints.txt")
     ).splitlines()
@@ -47,9 +48,9 @@ def pins(root: Path) -> str:
 
 
 def machine() -> str:
-    """Describe the machine, as far as it affects the last digits of a computed number.
+    """Describe those properties of the machine that can affect the last digits of a result.
 
-    The description has the version of Python, torch with its build, and the kernels that torch uses
+    They are the versions of Python and of torch (with its build), and the kernels that torch uses
     on this processor.
     """
     cpu = Path("/proc/cpuinfo")
@@ -77,8 +78,8 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
     The files are modules, files in the folders of modules, and tables.
 
     Args:
-        code: Python source, such as a module or the cells of a notebook. Text that is not Python
-            depends on everything.
+        code: Python source, such as a module or the cells of a notebook. A text that is not Python
+            counts as depending on everything.
         source: the folder that contains the packages.
 
     >>> "templates.py" in {path.name for path in files("from course.build import templates")}
@@ -149,7 +150,8 @@ def key(code: str, *more: str, source: Path = SOURCE) -> str:
 def meaning(code: str) -> str:
     """Return Python code in a form that ignores comments, docstrings and layout.
 
-    Two programs with equal forms do the same. Text that is not Python is returned unchanged.
+    If two programs have equal forms, they do the same. A text that is not Python is returned
+    unchanged.
 
     >>> meaning("x = 1  # one") == meaning("x = (1)") != meaning("x = 2")
     True
@@ -184,7 +186,7 @@ def _content(path: Path) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _toml(code: str) -> set[str]:
-    """Return the names of TOML tables in the code, with a star for each computed part of a name."""
+    """Return the names of TOML files in the code, with a star for each computed part of a name."""
     names, inner = set(), set()
     for node, parent in _parents("\n".join(code.splitlines())).items():
         if isinstance(node, ast.JoinedStr):
@@ -297,9 +299,9 @@ def _imports(
 def _tables_read(
     parents: Mapping[ast.AST, ast.AST], aliases: dict[str, str], source: Path
 ) -> set[Path]:
-    """Return the files of the data folder that the code names.
+    """Return the files in the data folder whose names occur in the code.
 
-    If the code computes a name, any file may be meant, so all files are returned.
+    If the code computes a name, it may mean any file, so all files are returned.
     """
     home, read = tables(source), set()
     module = "helpers.data"

@@ -9,13 +9,14 @@ from helpers import compute, require
 
 
 def writable(path: str | Path) -> Path:
-    """Return the path of the file that changes if we write to a path.
+    """Return the path of the file that a write to `path` would change.
 
-    If the path is a link, this is the file behind the link, so that the link remains.
+    If `path` is a link, the result is the file to which it points, so that replacing this file
+    keeps the link.
 
     Raises:
-        ValueError: if the path exists and is not a regular file. As root, a rename would replace
-            even a device such as /dev/null.
+        ValueError: if the path exists and is not a regular file. Without this check, root could
+            replace even a device such as /dev/null with a file.
 
     >>> writable("note.txt").name
     'note.txt'
@@ -29,7 +30,7 @@ def writable(path: str | Path) -> Path:
 
 
 def weights(path: str | Path) -> Path:
-    """Check a path for the weights of a decoder, and return it.
+    """Return `path` if it is a valid place for the weights of a decoder.
 
     Raises:
         ValueError: if the path does not end in .safetensors, or its folder does not exist.
@@ -49,8 +50,8 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
     """Write a text file completely or not at all.
 
     Args:
-        kept: what a repeated command does not have to compute again. The error message about a full
-            disk names this.
+        kept: a noun for what is already saved if the disk becomes full, as in "finished rows are
+            kept". The error message uses it.
 
     Raises:
         ValueError: if the path cannot be written (see `writable`), or `text` or `kept` is not text.

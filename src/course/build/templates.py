@@ -1,4 +1,4 @@
-"""Fill in HTML templates, each of which is in the folder of its module.
+"""Fill in HTML templates, which are kept in the folders of the modules that use them.
 
 Text is escaped unless it is marked as HTML.
 """

@@ -1,7 +1,7 @@
 """Check the answers to the exercises of chapter 1.
 
-Call a function with your answer, which is a function or a value as the exercise says. The check
-tries the answer on several cases. It returns a verdict and a sentence that says what is right or
+Call a check with your answer, which is a function or a value, depending on the exercise. The check
+tries the answer on several cases. It returns a verdict with a sentence that says what is right or
 wrong.
 """
 
@@ -60,7 +60,7 @@ def least_width(answer: Any) -> Right:
 
 @exercise
 def tree_entry(answer: Any) -> Right:
-    """Check a function for an entry of a power of a binary tree's adjacency matrix.
+    """Check a function that computes one entry of a power of a binary tree's adjacency matrix.
 
     The entry links the root to an inner node, whose depth the exercise gives. The matrix is
     normalised symmetrically and has no loops.
@@ -154,7 +154,7 @@ def slower(answer: Any) -> Right:
 
 @exercise
 def sensitivity(answer: Any) -> Right:
-    """Check a function for the spectral norm of a node's Jacobian, for any node's input."""
+    """Check a function that computes the spectral norm of the Jacobian between two nodes."""
     return compare("sensitivity", answer, _sensitivity)
 
 
@@ -203,10 +203,10 @@ def _forman(graph: nx.Graph, i: Any, j: Any) -> float:
 def _with_squares(
     graph: nx.Graph, i: Any, j: Any, term: Callable[..., float], diagonals: bool = False
 ) -> float:
-    """Return the curvature of an edge with another last term, to recognise a mistake in this term.
+    """Return an edge's curvature with a wrong last term, to recognise mistakes in this term.
 
-    `term` is a function of the counts of 4-cycles through each neighbour of i and of j that has
-    any, and of both degrees.
+    `term` computes the last term from the numbers of 4-cycles through the neighbours of i and of j
+    (zeros are left out) and from both degrees.
     """
     small, large = sorted((graph.degree[i], graph.degree[j]))
     both = set(nx.common_neighbors(graph, i, j))

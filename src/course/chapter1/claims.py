@@ -55,9 +55,9 @@ SEVERAL = Threshold(1)  # the number of widths must be larger than this
 def width_explains_failures() -> Numbers:
     """Measure whether networks fail on deep trees because they are too narrow.
 
-    If a network fits an easier question, there are two explanations, because an easier question
-    needs a smaller width and also a simpler function. Only runs at several widths can separate the
-    two explanations.
+    An easier question needs a smaller width and also a simpler function. So if a network fits the
+    easier question, there are two possible explanations, and only runs at several widths can tell
+    which is right.
     """
     reported = measures.reported()
     return compared(key="everywhere") | {
@@ -98,8 +98,8 @@ FAR = 5  # the depth r from which on the source gives its number
 def compared(**other: bool | str) -> Numbers:
     """Compare every network with a changed version of itself (see `measures.compare`).
 
-    We compare only depths from 3 on. If the unchanged network makes no error, a change cannot raise
-    its accuracy.
+    We compare only depths from 3 on, because at depth 2 the unchanged networks make no error, so a
+    change could not raise their accuracy.
     """
     return {"pairs": measures.compare(**other)}
 
@@ -119,7 +119,7 @@ def _told(pairs: pd.DataFrame, changed: str) -> str:
 
 
 def _told_by_seed() -> str:
-    """Describe how many epochs each seed needed to fit if every node knows the question."""
+    """Say how many epochs each seed needed until no error, with the question at every node."""
     found = measures.runs().query("key == 'everywhere' and ended == 'fitted'")
     return " and ".join(
         f"after {', '.join(f'{n:.0f}' for n in part['epochs'])} epochs ({kind.upper()}, r = {r})"
@@ -224,8 +224,8 @@ def gat_and_ggnn_alleviate() -> Numbers:
 def _steps() -> pd.DataFrame:
     """Summarise the training steps of the runs on few examples (smallest, largest and mean).
 
-    There is one row per control, kind of labels (random or not) and r. For a chain, r is the number
-    of hops, and for the other graphs it is the depth.
+    There is one row for each combination of a control, random or true labels, and r. For a chain, r
+    is the number of hops, and for the other graphs it is the depth.
     """
     runs = measures.few_examples()
     r = runs[["depth", "distance"]].max(axis=1)
@@ -235,7 +235,7 @@ def _steps() -> pd.DataFrame:
 def _longer_at_random(control: str) -> list[float]:
     """Return the factor by which random labels lengthen the training, for each r.
 
-    If the network has to read a leaf for its answer, this factor should be 2 or more.
+    If the network answers by reading a leaf, this factor should be 2 or more.
     """
     mean = _steps()["mean"][control]
     return (mean[True] / mean[False]).dropna().tolist()
@@ -296,10 +296,11 @@ UNSEEN = Threshold(0.9)  # the fraction of unseen examples that are answered cor
     dealt={"stars": ("kind",)},
 )
 def two_hops_are_faster_where_leaves_are_read() -> Numbers:
-    """Measure after how many epochs a network makes no error, for leaves two and three hops away.
+    """Measure how many epochs a network needs until no error, for leaves two or three hops away.
 
-    A run that used up its budget counts as infinity. The networks differ in their hops, in their
-    layers and in how they merge leaves, so we can see which of the three differences matters.
+    A run that used up its budget counts as infinity. The networks differ in the number of hops, in
+    the number of layers, and in how they merge the leaves, so we can see which of these differences
+    matters.
     """
     runs = measures.stars()
     fitted = runs["ended"] == "fitted"
@@ -367,8 +368,8 @@ def attention_picks_the_leaf() -> Numbers:
 def walks_bound_the_jacobian() -> Numbers:
     """Compute the Jacobian norms as fractions of the bound that counts walks.
 
-    We do so on every example graph, for three normalisations and with or without a self-weight.
-    Where the bound is zero, the norm itself must be zero up to rounding errors.
+    We compute them on every example graph, for three normalisations and with or without a
+    self-weight. Where the bound is zero, the norm itself must be zero up to rounding errors.
     """
     shares, beyond = [], []
     for seed, graph in enumerate(measures.examples().values()):
@@ -403,7 +404,7 @@ HERE = Threshold(1 / 18)
 def tree_closed_form() -> Numbers:
     """Compute one entry of a power of a tree's adjacency matrix, for each normalisation.
 
-    The entry links the root to a node at depth 3. The tree has self-loops or no self-loops.
+    The entry belongs to the root and a node at depth 3. We compute it with and without self-loops.
     """
     tree, node, depth = nx.balanced_tree(2, 5), 7, 3
     kinds = itertools.product(("row", "symmetric"), (False, True))
@@ -437,8 +438,8 @@ OVER_ALL = Threshold(0.5)  # a threshold for a rank correlation
 def squashed_at_high_commute_time() -> Numbers:
     """Correlate commute time with sensitivity, over all pairs and over pairs at equal distance.
 
-    Over all pairs, the number of hops would explain the correlation, too. Pairs at equal distance
-    show whether the commute time explains more than the number of hops.
+    Over all pairs, a correlation might come from the number of hops alone. Pairs at equal distance
+    show whether the commute time explains anything beyond the number of hops.
     """
     ranks = measures.ranks_by_depth()
     within, over = ranks["within hops"].dropna(), ranks["resistance"]
@@ -563,7 +564,7 @@ def wider() -> Numbers:
     ),
 )
 def depth_does_not_help() -> Numbers:
-    """Measure by which factor the Jacobians change if a network has four times as many layers.
+    """Measure the factor by which the Jacobians change in a network with four times as many layers.
 
     The networks have a self-weight or a skip connection.
     """

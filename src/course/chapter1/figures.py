@@ -148,7 +148,7 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
 
 
 def same_word(nodes: int = 64) -> tuple[Axes, str]:
-    """Draw how fast repeated averaging forgets the first input, on a path and in causal attention.
+    """Draw how fast repeated averaging loses the first input, on a path and in causal attention.
 
     The curves show the weight of the first input in the last output.
     """
@@ -186,11 +186,12 @@ STARS = {  # hops and layers of the runs that `stars` draws, and how their leave
 
 
 def stars() -> tuple[Axes, str]:
-    """Draw after how many epochs a network makes no error, for each of three changes.
+    """Draw how many epochs a network needs until no error, before and after each of three changes.
 
-    We change one thing at a time: the hops, the layers or the merging.
+    We change one thing at a time: the number of hops, the number of layers, or how the leaves are
+    merged.
 
-    All runs have all examples of eight leaves.
+    All runs train on all examples with eight leaves.
     """
     runs = measures.stars()
     near = runs["kind"].isin(["star", "star, a layer more"])

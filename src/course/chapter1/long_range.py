@@ -1,8 +1,8 @@
 """Test whether a task needs k hops, with the best predictor that sees only a part of the graph.
 
-Hernandez Caralt et al. (2610.03556, abstract read) ask for four properties of such a task:
-predictability, tightness, strictly k-range, and topology invariance. The abstract only names the
-properties, so each question here is our interpretation of a name.
+Hernandez Caralt et al. (arXiv:2610.03556) require four properties of such a task: predictability,
+tightness, strictly k-range, and topology invariance. We read only the abstract, which lists these
+names without definitions, so the tests here are our interpretation of the names.
 """
 
 import itertools
@@ -29,10 +29,11 @@ def distances(leaves: int, shape: str) -> list[int]:
 def known_from(
     shape: str, leaves: int, radius: int, seen: int = 0, seed: int = 0
 ) -> dict[str, float]:
-    """Return the accuracy of the best predictor that sees the question and the nearest leaves.
+    """Return the best accuracy that a predictor can have if it sees only the nearest leaves.
 
-    The predictor sees the leaves up to `radius` hops away. The answer is the value of the leaf
-    whose key the root asks for. Every order of the values on the leaves is equally likely.
+    The predictor sees the question and the leaves up to `radius` hops away. The answer is the value
+    of the leaf whose key is the question at the root. All orders of the values on the leaves are
+    equally likely.
 
     Args:
         seen: the number of different orders of the values in the examples, drawn with `seed`, or 0

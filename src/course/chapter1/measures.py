@@ -1,6 +1,6 @@
 """Measure over-squashing on graphs and trees.
 
-Over-squashing means that a distant input hardly changes an output.
+Over-squashing means that an output hardly changes with a distant input.
 """
 
 import math
@@ -50,8 +50,8 @@ def all_jacobians(
 ) -> Float[Tensor, "n n"]:
     """Return the norm of each node's Jacobian with respect to each node's input.
 
-    Rows belong to targets, as in `graphs.jacobian_norms`, but one call of autograd computes all
-    rows.
+    There is one row per target node. A row has the values of `graphs.jacobian_norms`, but here one
+    call of autograd computes all rows.
 
     Args:
         skip: use the network with skip connections of `ends`.
@@ -75,9 +75,9 @@ def predictors(
 ) -> dict[str, float]:
     """Measure how well hops, resistance and a bound predict the Jacobian.
 
-    The measure is the rank correlation over all pairs of nodes. More hops and more resistance
-    should mean less influence, so both count negatively. Values are divided by the largest one and
-    rounded to nine decimals, so that values that differ only by rounding errors tie.
+    We compute rank correlations over all pairs of nodes. More hops and more resistance should mean
+    less influence, so we negate both. Values are divided by the largest value and rounded to nine
+    decimals, so that values that differ only by rounding errors count as equal.
 
     Args:
         times: the number of layers, as a multiple of the graph's diameter.
@@ -127,10 +127,10 @@ def predictors(
 
 
 def correlation_within(table: pd.DataFrame, group: str) -> float:
-    """Return the rank correlation of "resistance" and "heard", with separate ranks for each group.
+    """Return the rank correlation of "resistance" and "heard", with ranks within each group.
 
     If each group has the pairs at one distance, the result shows what resistance adds to the number
-    of hops. The result is NaN if all values of a group are equal.
+    of hops. The result is NaN if one of the columns has equal values within each group.
     """
     columns = ["resistance", "heard"]
     ranks = table.groupby(group)[columns].rank()
@@ -155,7 +155,8 @@ def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -
     relu(H W_own + A H W_heard) with A symmetric.
 
     Args:
-        layers: the number of layers. The value 0 stands for `times` times the diameter.
+        layers: the number of layers. If it is 0, the number of layers is `times` times the
+            diameter.
         skip: use layers H + relu(A H W_heard) instead.
 
     Returns:
@@ -177,15 +178,15 @@ def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -
 def rewiring_gains(
     graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int = SEEDS, draws: int = 4
 ) -> pd.DataFrame:
-    """Return the factor by which a method's new edges increase the Jacobian of distant pairs.
+    """Return the factor by which each method's new edges increase the Jacobian of distant pairs.
 
     We average over all pairs that are more than half the diameter apart before rewiring. The number
     of layers is `times` times this diameter.
 
     Returns:
         One row per seed of the weights and one column per method. The column "random" is the
-            control. It has the mean over `draws` draws of random edges, and every seed has new
-            draws.
+            control. It has the mean over `draws` draws of random edges, which are drawn anew for
+            every seed.
     """
     layers, far = times * nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
     wired = {name: rewiring.rewire(graph, method, edges) for name, method in METHODS.items()}
@@ -207,8 +208,8 @@ def rewiring_gains(
 def against_random(gains: pd.DataFrame) -> pd.DataFrame:
     """Compare each rewiring method with random edges.
 
-    The comparison is paired, because every row of `gains` is one draw of the weights, which the
-    method and its control share.
+    The comparison is paired: each row of `gains` belongs to one draw of the weights, with which
+    both the method and the random edges were measured.
 
     Returns:
         For each method, the mean gain and the mean lead over random edges, each with its standard
@@ -270,7 +271,7 @@ def gains_by_depth() -> pd.DataFrame:
 
 @cache
 def bits_a_number() -> pd.DataFrame:
-    """Return how many bits each number of a hidden state must store at the smallest width.
+    """Return how many bits each number of a hidden state must store at the smallest possible width.
 
     The smallest width is that of Figure 4 of Alon & Yahav (2021). There is one row per depth r.
 
@@ -355,10 +356,10 @@ def fit_few(
     Args:
         graph: the "tree", the same leaves on a "star" (`gnn.on_a_star`), or a tree at the end of a
             "chain" of `length` edges.
-        whole_orders: take all questions about as few orders of the leaves as possible, instead of
-            examples at random.
-        permuted: give each example the label of another example. Then the label does not depend on
-            the right leaf, so this control shows whether the network memorises its examples.
+        whole_orders: take as few orders of the leaves as possible and all questions about them,
+            instead of drawing examples at random.
+        permuted: give each example the label of another example, as a control. The label then does
+            not depend on the right leaf, so a network can fit it only by memorising the examples.
 
     >>> fit_few("tree", 2, 4)["best_train_accuracy"]
     1.0
@@ -418,7 +419,7 @@ def reported() -> pd.DataFrame:
 
 
 def independent() -> pd.DataFrame:
-    """Read accuracies that another user measured with the scripts of the released code.
+    """Read the accuracies that another user measured with the scripts of the released code.
 
     The accuracies are those at the end of each run. Rows and columns are as in `reported`.
     """
@@ -434,8 +435,8 @@ def independent() -> pd.DataFrame:
 def runs() -> pd.DataFrame:
     """Return all training runs on Tree-NeighborsMatch in the course's data, one row per run.
 
-    Budgets are in epochs, and `learning_curve` reads the column `curve`. If a network has no run
-    with a curve yet, we use a run of one minute without a curve.
+    Budgets are in epochs. Use `learning_curve` to read the column `curve`. Some runs were limited
+    to one minute. They have no curve.
     """
     tables = [data.table("tree_neighbors_match_runs"), data.table("tree_neighbors_match_one_leaf")]
     timed = data.table("tree_neighbors_match_measured")
@@ -476,7 +477,7 @@ def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.
 
 
 def learning_curve(run: pd.Series) -> pd.Series:
-    """Return the mean training accuracy of every ten epochs, indexed by their last epoch."""
+    """Return the mean training accuracy of each block of ten epochs, indexed by its last epoch."""
     values = [float(value) for value in run["curve"].split()]
     ends = [min(BLOCK * (place + 1), run["epochs"]) for place in range(len(values))]
     return pd.Series(values, ends, name=run["kind"], dtype=float)
@@ -485,8 +486,8 @@ def learning_curve(run: pd.Series) -> pd.Series:
 def reached(run: pd.Series, epochs: int) -> float:
     """Return the mean training accuracy of the last ten-epoch block that ends by epoch `epochs`.
 
-    The result is 1 if the run had an epoch without an error by then. A run without a curve counts
-    with its best epoch, which favours this run.
+    The result is 1 if the run had an epoch without an error by then. For a run without a curve, we
+    take the accuracy of its best epoch, which favours this run.
     """
     if run["ended"] == "fitted" and run["epochs"] <= epochs:
         return 1.0
@@ -540,7 +541,7 @@ def compare(**other: bool | str) -> pd.DataFrame:
 def chains() -> pd.DataFrame:
     """Return the results on chains, with one row per distance.
 
-    The columns have the number of runs, the number of runs that reached no error, and the mean of
+    The columns are the number of runs, the number of runs that reached zero errors, and the mean of
     the runs' best accuracies.
     """
     best = data.table("chains_measured").set_index("distance")["best_train_accuracy"]
@@ -587,8 +588,8 @@ def listed(words: Sequence[str]) -> str:
 def sentence(pairs: pd.DataFrame, changed: str) -> str:
     """Describe the result of `compare` in a sentence for the lab.
 
-    If both networks reached no error, the sentence has the epochs that they needed. Otherwise it
-    has their accuracies at equal epochs.
+    If both networks reached zero errors, the sentence says how many epochs they needed. Otherwise
+    it compares their accuracies after equally many epochs.
     """
     said = []
     for row in pairs.itertuples():
@@ -609,7 +610,7 @@ def sentence(pairs: pd.DataFrame, changed: str) -> str:
 def everywhere_seeds() -> str:
     """Describe how many epochs each seed needed until no error, with the key at every node.
 
-    There is one part of the text for each network.
+    The text has one part for each network.
     """
     found = runs().query("key == 'everywhere' and ended == 'fitted'")
     said = [

@@ -1,6 +1,6 @@
 """Run the experiments that might change the verdicts on the claims of chapter 1.
 
-They use other seeds, widths, rates, graphs, activations and weights.
+These experiments vary the seeds, widths, learning rates, graphs, activations and weights.
 """
 
 import itertools
@@ -48,8 +48,8 @@ KINDS = ("gcn", "ggnn")
 def other_seeds() -> Numbers:
     """Measure how many epochs each seed needs until no error if every node knows the question.
 
-    For each network, we compare this number with the smallest number of epochs of any run in which
-    only the root knows the question.
+    For each network, we compare this number with the number of epochs of the shortest run in which
+    only the root knows the question. That run may have ended without a fit.
     """
     table = pd.concat([measures.runs().query("ended != 'a minute'"), data.table("stars")])
     table = table.query("depth == @DEPTH and not fully_adjacent")
@@ -96,8 +96,8 @@ def orders_in_the_training_sets() -> Numbers:
 def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
     """Return for each run a pair of its epochs until no error and its missing accuracy.
 
-    The number of epochs is infinity if the run did not reach zero errors. The missing accuracy is 1
-    minus the best training accuracy. If the pairs are sorted, better runs come first.
+    The number of epochs is infinite if the run did not reach zero errors. The missing accuracy is 1
+    minus the best training accuracy. Sorting these pairs puts better runs first.
     """
     fitted = table["ended"] == "fitted"
     epochs = table["epochs"].where(fitted, math.inf)
@@ -162,9 +162,9 @@ def _outcomes(runs: list[tuple[float, float]]) -> str:
     ),
 )
 def more_seeds() -> Numbers:
-    """Measure which of six attention layers with other seeds reach no error at r = 5.
+    """Measure which of six attention layers with other seeds reach zero errors at r = 5.
 
-    For the other layers, the best training accuracy is returned.
+    For layers that do not, the best training accuracy is returned.
     """
     table = data.table("stars_varied").query("kind == 'attention'")
     fitted = table["ended"] == "fitted"
@@ -355,7 +355,7 @@ def gaussian_weights() -> Numbers:
     ),
 )
 def with_norms() -> Numbers:
-    """Measure how the Jacobians of networks with norm layers change with four times the layers.
+    """Measure how Jacobians change in networks with norms if there are four times as many layers.
 
     The networks have D and 4 D layers, where D is the diameter of the graph. We return factors for
     a node's own Jacobian and for the far one, keyed by graph.
@@ -461,7 +461,7 @@ def other_fields() -> Numbers:
     ),
 )
 def more_edges() -> Numbers:
-    """Measure whether more new edges, or new edges on other graphs, increase far Jacobians.
+    """Measure whether far Jacobians also increase with more new edges, or on other graphs.
 
     Returns:
         `z`: for each method, graph and depth, the gain minus 1 in standard errors, over twelve
@@ -520,7 +520,7 @@ _FALLS_BEHIND = ("it is behind in a case", lambda behind: behind > 0)
 def gtr_elsewhere() -> Numbers:
     """Compare GTR's edges with random edges on other graphs and with more edges.
 
-    If GTR is significantly ahead in these cases too, the claim survives.
+    The claim survives if GTR is significantly better in these cases, too.
     """
     return _elsewhere("GTR")
 
@@ -529,7 +529,7 @@ def gtr_elsewhere() -> Numbers:
 def fosr_elsewhere() -> Numbers:
     """Compare FoSR's edges with random edges on other graphs and with more edges.
 
-    If FoSR is significantly ahead in these cases too, the claim survives.
+    The claim survives if FoSR is significantly better in these cases, too.
     """
     return _elsewhere("FoSR")
 
@@ -538,8 +538,8 @@ def fosr_elsewhere() -> Numbers:
 def sdrf_elsewhere() -> Numbers:
     """Compare SDRF's edges with random edges on other graphs and with more edges.
 
-    If SDRF is significantly ahead in these cases, contrary to those of the chapter, the claim does
-    not survive.
+    The claim does not survive if SDRF is significantly better in these cases, unlike in the
+    chapter.
     """
     return _elsewhere("SDRF")
 

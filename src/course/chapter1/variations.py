@@ -1,6 +1,6 @@
 """Repeat chapter 1's experiments with another width, learning rate or graph.
 
-The verdicts on the claims might change under these conditions.
+We want to know whether the verdicts on the claims change under these conditions.
 """
 
 import math
@@ -33,9 +33,9 @@ def fit_varied(
         rate: the learning rate of Adam, which is 1e-3 in the released code.
 
     Returns:
-        One row of data/stars_varied.csv, with the epochs until no error (or all epochs if the run
-            still made errors), how the run ended, the best training accuracy, and as `curve` the
-            mean training accuracy of every ten epochs.
+        One row of data/stars_varied.csv. It has the number of epochs until no error (or all epochs
+            if the run still made errors), how the run ended, the best training accuracy, and under
+            `curve` the mean training accuracy of each block of ten epochs.
     """
     compute.seed(seed)
     task = gnn.TreeNeighborsMatch(depth)
@@ -201,9 +201,9 @@ def trained_ranks(
 ) -> dict[str, float]:
     """Train a GCN to average all inputs at each node, and correlate its Jacobian with distances.
 
-    The right answer depends equally on all other nodes, near and distant. The network has `times`
-    times D layers H + relu(A H W), where D is the diameter, and a linear map before and after them.
-    Adam makes `steps` steps on 32 draws of the inputs.
+    The right answer depends equally on all nodes, near and distant. The network has `times` D
+    layers H + relu(A H W), where D is the diameter, and a linear map before and after these layers.
+    Adam takes `steps` steps on 32 draws of the inputs.
 
     Returns:
         error: the squared error at the end, divided by the squared error of always answering zero
