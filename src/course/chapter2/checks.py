@@ -1,7 +1,7 @@
 """Check the answers to the exercises of chapter 2.
 
-Call a function with your answer, which is a function or a value as the exercise says. The check
-tries the answer on several cases. It returns a verdict and a sentence that says what is right or
+Call a check with your answer, which is a function or a value, depending on the exercise. The check
+tries the answer on several cases. It returns a verdict with a sentence that says what is right or
 wrong.
 """
 
@@ -34,7 +34,7 @@ def random_attention(*shape: int, seed: int) -> Tensor:
 
 @exercise
 def mask(answer: Any) -> Right:
-    """Check a function for the mask that says which tokens each token may attend to."""
+    """Check a function that returns a mask of the tokens to which each token may attend."""
     shared, caption = attention.uniform(causal_mask(10)), "Your mask with equal weights per row. "
     return compare(
         "mask", answer, causal_mask, picture=lambda: drawn(*figures.graph(shared), caption)
@@ -49,9 +49,9 @@ def share(answer: Any) -> Right:
 
 @exercise
 def half(answer: Any) -> Right:
-    """Check a function that counts the layers until the first token has half of the weight.
+    """Check a function that counts the layers until the first token has half of all weight.
 
-    The verdict compares the results with and without a window.
+    The verdict compares the result for a window with the result for the full causal mask.
     """
     compare("half", answer, _half)
     full, narrow = (int(run(f"half(32, {w})", answer, 32, w)) for w in (32, 4))
@@ -149,7 +149,7 @@ def peak(answer: Any) -> Right:
 def _peak(t: int, rate: float) -> int:
     """Find the distance of the largest influence by trying all distances.
 
-    The result equals the floor of the formula, except for ties and rounding errors.
+    Except for ties and rounding errors, this distance is the formula's value, rounded down.
     """
     return next(x for x in itertools.count() if (t + x + 1) / (x + 1) * math.exp(-rate) <= 1)
 
@@ -169,9 +169,9 @@ def _norms(back: Callable, rows: Tensor) -> Tensor:
 
 
 def backward(seed: int, width: int) -> Callable[[Tensor], Tensor]:
-    """Return the backward pass of a linear network of 4 tokens, as a function.
+    """Return a function that computes the backward pass of a linear network on 4 tokens.
 
-    The function takes a direction (d,) and returns gradients (4, 3).
+    It takes a direction of shape (d,) and returns gradients of shape (4, 3).
     """
     jacobian = normal(4, 3, width, seed=seed)
     return lambda direction: jacobian @ torch.as_tensor(direction).double()

@@ -66,8 +66,8 @@ FELT = Threshold(0.1)
 def causal_attention_is_no_bottleneck() -> Numbers:
     """Measure the influence of the weakest of 31 nodes, in causal attention and in a tree.
 
-    Each layer keeps the fraction of a hidden state that we measured for this layer. We compute the
-    influence as an average and with squares (see `measures.averaged`).
+    Each layer keeps the fraction of a hidden state that we measured for it. We compute the
+    influence in two ways, as the weight in an average and with squares (see `measures.averaged`).
     """
     shares, ways = measures.kept_shares(), measures.connections(31)
 
@@ -116,9 +116,9 @@ def _apart(row: tuple) -> bool:
     ),
 )
 def two_kinds_of_squashing() -> Numbers:
-    """Measure the weakest influence in a tree and in causal attention as layers are added.
+    """Measure how the weakest influence in a tree and in causal attention changes with more layers.
 
-    Each layer keeps a fraction of a state, and we try three such fractions.
+    Each layer keeps a fraction of a hidden state. We try three values of this fraction.
     """
     rows = []
     for kept in (0.5, measures.mean_share(), 0.95):
@@ -174,7 +174,7 @@ def shares_of_the_bound() -> Numbers:
     ),
 )
 def printed_constant_bounds() -> Numbers:
-    """Compare an exact Jacobian with the bound as printed and with the bound as proved.
+    """Compare an exact Jacobian with the bound that the paper prints and the bound that it proves.
 
     The MLP is the identity, and all norms and slopes are 1. In this case the theorem's decoder is
     v' = 2 (A v + v), and its Jacobian has a closed form.
@@ -275,11 +275,11 @@ def _untrained(found: dict) -> list[float]:
 
 
 def _recency(middle: dict, late: dict) -> bool:
-    """Return whether training increases the model's sensitivity to the last tokens.
+    """Return whether the model has learned to be sensitive to the last tokens.
 
     Two conditions must be met. With random weights of every scale, the sensitivity to the last
-    tokens is below the mean over all tokens. After training, it is above the mean and above that to
-    the middle tokens.
+    tokens is below the mean over all tokens. After training, it is above this mean, and also above
+    the sensitivity to the middle tokens.
     """
     return (
         max(_untrained(late)) < EQUAL
@@ -323,7 +323,7 @@ def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -
     over all tokens.
 
     Returns:
-        For each of these ranges and each network, one value per text.
+        One value per text, for each of these ranges and each network.
     """
     rows = _at_scales(model) | {"trained": _profiles("trained", model)}
     places = {
@@ -342,7 +342,7 @@ def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -
 
 
 def _u(profiles: list[Tensor]) -> Numbers:
-    """Measure how pronounced the U shape of each row of sensitivities is.
+    """Measure how strongly each row of sensitivities has the shape of a U.
 
     Returns:
         `lead`: for each row, the smaller end of the row divided by the smallest value between its
@@ -387,9 +387,9 @@ VALLEY = Threshold(40)
     ),
 )
 def untrained_network_has_a_u() -> Numbers:
-    """Measure the U shape of the sensitivities in seven texts, at three scales of random weights.
+    """Measure the U shape of the sensitivities at three scales of random weights, in seven texts.
 
-    On one text, we also measure two more seeds.
+    In one of these texts, we also measure networks with two other seeds.
     """
     seeds = [row for k in (1, 2) for row in _profiles(f"seed {k}", texts=["harbour"])]
     by_scale = _at_scales()
@@ -461,13 +461,13 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
     """Count the texts in which attention rollout predicts the Jacobian no better than the mask.
 
-    The mask alone means uniform attention. If rollout is no better than the mask, the attention
-    weights do not help the prediction.
+    The prediction of the mask is the rollout of uniform attention. If the model's own rollout is no
+    better, its attention weights do not help to predict the Jacobian.
 
     Returns:
-        `rows`: for each fraction that a state keeps, a tuple of the fraction, the mean rank
-            correlation of rollout, the mean rank correlation of the mask, and the number of texts
-            in which rollout is no better.
+        `rows`: for each fraction of a state that a layer keeps, a tuple of this fraction, the mean
+            rank correlation of rollout, the mean rank correlation of the mask, and the number of
+            texts in which rollout is no better than the mask.
         `texts`: the number of all texts.
         `norm_based`: the mean rank correlation of the norm-based rollout.
     """
@@ -492,14 +492,14 @@ def _limit(
     """Measure what happens to the tokens' weights after many layers with one attention matrix.
 
     Returns:
-        Three numbers, each the extreme value among all matrices.
+        Three numbers, each of which is the worst value among all matrices.
         `together`: the smallest weight that the first `prefix` tokens have together in a state
             after `FOREVER` layers.
         `each`: the smallest weight of a single one of these tokens in a state after `FOREVER`
             layers.
-        `slower`: the largest factor by which, from layer 60 to 120, a later token's weight in the
-            last state grows in comparison with the claimed rate. If this factor is at most 1, no
-            weight decays more slowly than claimed.
+        `slower`: the largest factor by which one more layer (from layer 60 to layer 120) changes
+            the ratio of a later token's weight in the last state to the claimed rate. If this
+            factor is at most 1, no weight decays more slowly than claimed.
     """
     later, layers = (
         torch.arange(prefix, len(mask), dtype=torch.float64),
@@ -569,8 +569,8 @@ MOST, SOME = Threshold(0.5), Threshold(0.2)  # fractions of all heads
 def first_token_is_a_sink(model: LanguageModel | None = None) -> Numbers:
     """Measure the fraction of heads with an attention sink at the first token of natural text.
 
-    The result also has the fraction for texts without the model's opening token, and the number
-    that the paper reports.
+    The result also has the fraction in texts without the model's opening token, and the number that
+    the paper reports.
     """
     table = _sinks(model).loc["natural"]
     share = float(table["sink heads"]["yes"])
@@ -604,7 +604,7 @@ NEARLY_NONE = Threshold(0.05)  # a fraction of all heads
 def repeated_tokens_have_no_sink(model: LanguageModel | None = None) -> Numbers:
     """Measure the fraction of heads with a sink if all tokens of the text are equal.
 
-    The result has this fraction with and without a different first token.
+    The fraction is measured with and without a first token that differs from the others.
     """
     heads = _sinks(model).loc["repeated"]["sink heads"]
     what = f"sink heads, repeated tokens, Llama2-7B against {called(model)} (%)"
@@ -692,13 +692,14 @@ CLAMPED = Threshold(0.5)  # a fraction of the sink score without clamping
     dealt={"clamped_smollm2": ("change", "text")},
 )
 def massive_activations_draw_the_attention() -> Numbers:
-    """Measure the fraction of the mean sink score that remains if we clamp activations.
+    """Measure how much of the mean sink score remains if we clamp large activations.
 
     The sink score is the mean over layers 13 to 30.
 
     Returns:
-        For each way of clamping, the fraction that remains in each text. `plain` is the mean score
-            without clamping. `loss` is the mean loss minus the mean loss without clamping, in nats.
+        For each way of clamping, the fraction of the score that remains in each text. `plain` is
+            the mean score without clamping. `loss` is the increase of the mean loss by clamping, in
+            nats.
     """
     table = data.table("clamped_smollm2").set_index(["change", "text"])
     ratio = table["sink"].div(table.loc["nothing", "sink"], level="text")
@@ -711,9 +712,9 @@ def massive_activations_draw_the_attention() -> Numbers:
 
 
 def _second(found: dict[str, pd.DataFrame]) -> Numbers:
-    """Count the texts in which token 2 has the largest hidden state after a knockout of token 1.
+    """Count the texts in which token 2 has the largest hidden state if token 1 is knocked out.
 
-    The attention to the first token is knocked out from the start.
+    No later token can then attend to token 1.
     """
     return {"second": int((found["early"]["heir"] == 2).sum())}
 
@@ -796,11 +797,12 @@ def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     averaged over later tokens.
 
     Returns:
-        For each kind of knockout, one ratio per text, which is the spread divided by the spread
-            without a knockout. For the embedded model, parts of the sink are also removed: "mass"
-            is the attention to the first token, "value" its value, and "heads" are random heads. We
-            ablate so many heads that the loss equals the loss with "mass". A text is left out of
-            these three lists if ablating half of the heads raises the loss less than "mass" does.
+        For each kind of knockout, the spread divided by the spread without a knockout, as one ratio
+            per text. For the embedded model there are three more lists. For "mass" we remove the
+            attention to the first token, and for "value" only its value. For "heads", the control,
+            we ablate so many random heads that the loss is the same as for "mass". A text is left
+            out of these three lists if even ablating half of the heads raises the loss less than
+            "mass" does.
     """
     found, kept = hiding(model), measures.mean_share()
     spread = {

@@ -19,14 +19,14 @@ BLUE, RED, GREEN, GREY = (style.COLOURS[name] for name in ("blue", "vermillion",
 
 
 def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -> tuple[Axes, str]:
-    """Draw attention as a matrix and as arcs, and show which tokens influence the last token.
+    """Draw attention as a matrix and as arcs, to show which tokens influence the last token.
 
     Args:
         matrix: the attention matrix of one layer.
         layers: the number of layers for which the matrix is drawn. The arcs are always those of one
             layer.
-        heard_token: the token, counted from 1, whose arcs are orange. If 0, the arcs of the last
-            token are orange.
+        heard_token: the token, counted from 1, whose arcs are orange. With 0, these are the arcs of
+            the last token.
     """
     heard = attention.influence([matrix] * layers)
     n, words = len(matrix), f"{layers} layer{'s' * (layers > 1)}"
@@ -49,7 +49,7 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
 def _arcs(
     ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], heard_token: int = 0
 ) -> None:
-    """Draw an arc from each token to each token that attends to it, as wide as the weight.
+    """Draw an arc from each token to every token that attends to it, with the weight as width.
 
     The size of a dot shows the token's influence.
     """
@@ -87,12 +87,12 @@ def _arcs(
 def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     """Draw the influence of the weakest node in five graphs, as a function of L (1 - kept).
 
-    L is the number of layers. The influence is that on the node whose output is read (see
+    L is the number of layers. We draw the influence on the node whose output is read (see
     `measures.connections`).
 
     Args:
-        kept: the fraction of its state that a token keeps in a layer. `None` stands for the
-            measured fraction `measures.mean_share`.
+        kept: the fraction of its state that a token keeps in a layer. `None` uses the measured
+            fraction, `measures.mean_share`.
     """
     kept = measures.mean_share() if kept is None else kept
     layers = [2**k for k in range(11) if 2**k * (1 - kept) <= 33]
@@ -136,10 +136,10 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
 
 
 def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
-    """Draw two sink scores as functions of length, to show that the plain score can mislead.
+    """Draw two sink scores as functions of the text's length, to show that one can mislead.
 
-    The plain score is drawn for uniform attention, which has no sink. The other score is drawn for
-    two attention matrices.
+    The plain score is drawn for uniform attention, which has no sink but scores high in short
+    texts. The corrected score `own` is drawn for two attention matrices.
     """
     maps = {
         "uniform": lambda n: attention.uniform(attention.causal_mask(n)),
@@ -167,7 +167,7 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
 def brake(kept: float | None = None) -> tuple[Axes, str]:
     """Draw how the influence of token 5 on the last of 32 tokens depends on attention to a sink.
 
-    There are 30 layers, and `kept` is as in `worst_heard`.
+    There are 30 layers. For `kept`, see `worst_heard`.
     """
     kept, layers = measures.mean_share() if kept is None else kept, measures.LAYERS_READ
     shares = [k / 20 for k in range(20)]
@@ -198,7 +198,7 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
 def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Axes, str]:
     """Draw the mean sink score of the heads in each layer, with one line per text.
 
-    The first layer is 1.
+    Layers are counted from 1.
     """
     ax, means = style.axes("", "layer", "mean sink score", height=4.2), {}
     for name, score in scores.items():
@@ -219,7 +219,7 @@ def sensitivities(
 ) -> tuple[Axes, str]:
     """Draw estimated Jacobian norms with error bars of two standard errors.
 
-    The words with the largest norms are labelled. Exact norms are drawn, too, if they are given.
+    The words with the largest norms are labelled. If exact norms are given, they are drawn, too.
     """
     truth = norms if exact is None else exact
     n = len(norms)
@@ -271,8 +271,8 @@ def sensitivities(
 def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
     """Draw each token's fraction of the total sensitivity, before and after training.
 
-    The fractions are multiplied by the length. The lines are means over the texts, and the bands
-    are ranges over the texts.
+    The fractions are multiplied by the length, so an equal part is 1. Lines show means over the
+    texts, and bands show the range from the smallest to the largest value.
     """
     ax = style.axes("", "token", "fraction of the sensitivity × n", log="y", height=4.4)
     means = {}
@@ -304,10 +304,10 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
 
 
 def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> tuple[Axes, str]:
-    """Draw how much the loss of later tokens rises if attention to the first token is knocked out.
+    """Draw how much the loss on later tokens rises if attention to the first token is knocked out.
 
-    The x axis is the first position whose attention is knocked out. There is one line per text, and
-    a line for the mean of `untrained`.
+    The x axis shows the first position that can no longer attend to the first token. There is one
+    line per text, and if `untrained` is given, a line for its mean.
     """
     plain = measures.hidden_from(table, 0)["loss"]
     rows = (

@@ -1,6 +1,6 @@
 """Intervene in a model for chapter 2, with attention knockout or scaled heads.
 
-The module also measures what each token contributes to the hidden states of others.
+Another function measures how much each token contributes to the hidden states of others.
 """
 
 import contextlib
@@ -23,21 +23,21 @@ def with_hidden(
     """Return a model's hidden states and losses while later tokens cannot attend to one token.
 
     The attention is knocked out in every layer and head, but the token still attends to itself. If
-    the first token is knocked out for all later tokens, it has no influence on them, and the second
-    token becomes the first.
+    the first token is knocked out for all later tokens, it has no influence on them, so the second
+    token is then the first one that they see.
 
     Args:
         hide: the position of the token that is knocked out, or `None` for none.
         since: the first position whose token can no longer attend to the hidden token.
 
     Returns:
-        A pair. The first are the hidden states (layers + 1, n, d) after the embedding and after
-            each layer, where the last states are those after the final norm. The second are the n -
-            1 losses of the next tokens in nats.
+        A pair of tensors. The first has the hidden states (layers + 1, n, d) after the embedding
+            and after each layer, where the states of the last layer have passed through the final
+            norm. The second has the n - 1 losses on the next tokens, in nats.
 
     Raises:
-        ValueError: if there are fewer than two tokens or more than `probe.MOST`, a position is not
-            in the sequence, or the architecture's attention cannot be replaced.
+        ValueError: if there are fewer than two tokens or more than `probe.MOST`, if a position is
+            not in the sequence, or if the architecture's attention cannot be replaced.
     """
     probe.check(model, tokens=tokens)
     if not 2 <= len(tokens) <= probe.MOST:
@@ -61,9 +61,10 @@ class Contributions(NamedTuple):
     """Hold the size of each token's contributions to others, in fp32 on the CPU.
 
     Attributes:
-        values: for each layer, head and token, the norm of what the token contributes in this head.
-        shares: for each layer, the fraction of token j (column) in the contributions that token i
-            (row) receives.
+        values: for each layer, head and token, the norm of the vector that the token contributes in
+            this head.
+        shares: for each layer, the fraction that comes from token j (column) among all
+            contributions that token i (row) receives.
     """
 
     values: Float[Tensor, "layers heads n"]
@@ -75,10 +76,10 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
     """Measure how much each token contributes to the hidden states of others.
 
     The method is norm-based analysis with the residual connection (Kobayashi et al., 2021). In head
-    h, token j contributes f_h(j), which is its value after the output matrix. From token j, token i
-    receives c_ij = sum_h A_h,ij f_h(j), and token i also keeps its own state. The result has the
-    norms of the f_h(j) as `values`, and the norms of the c_ij, divided by their sum over j, as
-    `shares`. The decoder normalises before attention, so f includes the norm.
+    h, token j contributes f_h(j), which is its value multiplied by the output matrix. Token i
+    receives c_ij = sum_h A_h,ij f_h(j) from token j, and it also keeps its own state. The result
+    has the norms of the f_h(j) as `values`, and the norms of the c_ij, divided by their sum over j,
+    as `shares`. The decoder normalises a state before attention reads it, so f includes this norm.
 
     Args:
         tokens: at most `probe.MOST` tokens.
@@ -125,14 +126,14 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
 def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterator[None]:
     """Multiply the output of each head by a number, while the block runs.
 
-    The number 0 ablates a head. The attention weights of the head stay as they are.
+    The factor 0 ablates a head. The attention weights of the head do not change.
 
     Args:
         heads: one number for each head.
 
     Raises:
-        ValueError: if the model has no `self_attn.o_proj` or `dense`, or `heads` does not have one
-            number for each head.
+        ValueError: if the layers have no output matrix under a name that we know (such as
+            `self_attn.o_proj` or `dense`), or if `heads` does not have one number for each head.
     """
     probe.check(model)
     config = model.model.config.get_text_config()

@@ -1,6 +1,7 @@
-"""Measure what chapter 2 needs on graphs, on random decoders and on a pretrained model.
+"""Measure influence and attention on graphs, random decoders and a pretrained model.
 
-Functions that other chapters use, too, are in `helpers` and `course.maths`.
+Chapter 2 uses these functions. Functions that other chapters need as well are in `helpers` and
+`course.maths`.
 """
 
 import contextlib
@@ -75,9 +76,9 @@ MORE_OFF = (
 def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
     """Return five graphs of n nodes with the node whose output is read, keyed by name.
 
-    Tree and cycle come from chapter 1. Each of their nodes also has a loop, and the tree is read at
-    its root. In chain, window and causal attention the edges have a direction, so these graphs are
-    read at the last token.
+    The tree and the cycle are those of chapter 1, with a loop at each node, and the tree is read at
+    its root. In the chain, the window and causal attention, the edges have a direction, so these
+    graphs are read at the last token.
 
     Returns:
         For each graph, its row-stochastic matrix and the number of the node that is read.
@@ -96,9 +97,9 @@ def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
 def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
     """Compare five graphs by the measures of chapter 1.
 
-    For each measure we take the node with the worst value.
+    Each measure is that of the node with the worst value.
 
-    Directed edges count as directed if the measure allows it.
+    The direction of edges counts in all measures except the resistance.
 
     Returns:
         One row per graph, with the hops, the effective resistance of the undirected graph, the
@@ -121,7 +122,7 @@ def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
 
 
 def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, list[float]]:
-    """Return the influence of the weakest node on the node that is read, for each graph.
+    """Return the influence of the weakest node on the node that is read, for several depths.
 
     The graphs are those of `connections`. For each graph there is one value per entry of `layers`.
     """
@@ -132,10 +133,10 @@ def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, li
 
 
 def falls_behind(kept: float, n: int = 31) -> int:
-    """Return the smallest number of layers at which causal attention is worse than the tree.
+    """Return the smallest number of layers with which causal attention is worse than the tree.
 
-    We compare the influence of the weakest token with that of the tree's weakest node
-    (`worst_heard`).
+    Worse means that the weakest token has less influence than the weakest node of the tree (see
+    `worst_heard`).
     """
     found = worst_heard(range(2, 2 + math.ceil(10 / (1 - kept))), kept, n)
     pairs = zip(found["tree"], found["causal attention"], strict=True)
@@ -144,10 +145,11 @@ def falls_behind(kept: float, n: int = 31) -> int:
 
 
 def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]:
-    """Fit the fraction of a hidden state that each layer of uniform causal attention would keep.
+    """Fit the fraction of its state that a token keeps in a layer of uniform causal attention.
 
-    The fit tries the fractions from 0.3 to 0.995, in steps of 0.005, and chooses the one whose
-    influences come nearest to a positive `profile`, by least squares of the logarithms.
+    The profile has the influence of each token, a positive number. We try the fractions from 0.3 to
+    0.995, in steps of 0.005, and choose the fraction for which the influences after `layers` layers
+    come nearest to the profile, by least squares of the logarithms.
 
     Returns:
         The fraction, and the root mean square error of the natural logarithm, which says how good
@@ -172,10 +174,11 @@ def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]
 
 
 def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " steps"]:
-    """Return how much weight passes through attention in exactly 0, 1, 2, … of the layers.
+    """Return the weight of the paths that pass through attention in exactly 0, 1, 2, … layers.
 
-    In each layer, the fraction ρ in `shares` bypasses attention. So the result has the coefficients
-    of Π (ρ + (1 - ρ) z). With `squared`, it has those of Π (ρ² + (1 - ρ)² z).
+    In each layer, a fraction ρ of the weight bypasses attention, and `shares` has this fraction for
+    each layer. So the result has the coefficients of Π (ρ + (1 - ρ) z), or with `squared` those of
+    Π (ρ² + (1 - ρ)² z).
 
     >>> steps([0.5, 0.5]).tolist()
     [0.25, 0.5, 0.25]
@@ -190,10 +193,10 @@ def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " ste
 def averaged(
     matrix: Float[Tensor, "n n"], shares: Sequence[float], squared: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Return the influence of all tokens on all states after layers with one shared matrix.
+    """Return the influence of all tokens on all states if all layers have the same attention.
 
-    Row j has the influence of each token on the hidden state of token j. The layers keep the
-    fractions `shares` of a state, and `matrix` is the attention matrix of every layer.
+    Row j has the influence of each token on the hidden state of token j. `matrix` is the attention
+    matrix, and `shares` has the fraction of its state that a token keeps in each layer.
 
     Args:
         squared: by default, the influence is the weight in an average. With `squared`, the
@@ -220,17 +223,18 @@ def of_known_share(
     width: int = 64,
     seed: int = 0,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " layers"]]:
-    """Measure a network whose layers keep a known fraction of the state, to calibrate our metrics.
+    """Measure a network that keeps a known fraction of each state, to calibrate our metrics.
 
     A layer is x ← ρ x + (1 - ρ) A x W with A uniform.
 
     Args:
         kept: the fraction ρ.
-        mixed: let W be a random rotation, a new one in each layer. Otherwise W is the identity.
+        mixed: whether W is a random rotation, drawn anew for each layer. Otherwise W is the
+            identity.
 
     Returns:
-        The norms of the last token's Jacobian through all layers, and the kept fraction of each
-            layer as `kept_by_layer` measures it, from the norms of the layer's own Jacobian.
+        The norms of the last token's Jacobian through all layers, and the fraction that each layer
+            keeps, measured as in `kept_by_layer` from the norms of this layer's own Jacobian.
     """
     generator, own = torch.Generator().manual_seed(seed), torch.eye(width, dtype=torch.float64)
     matrix = attention.uniform(attention.causal_mask(n))
@@ -256,8 +260,8 @@ def of_known_share(
 def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
     """Return the effective number of tokens to which each row of weights attends.
 
-    This number is the exponential of the entropy of the row. If a row attends equally to k tokens,
-    it is k.
+    This number is the exponential of the entropy of the row. It is k for a row that attends equally
+    to k tokens.
     """
     return torch.special.entr(weights).sum(-1).exp()
 
@@ -275,7 +279,7 @@ def bound_and_truth(
     orthogonal, and y = v / norm3.
 
     Args:
-        scaled: draw norms and slopes between 1/2 and 2. Otherwise they are 1.
+        scaled: whether to draw the norms and slopes from 1/2 to 2. Otherwise they are 1.
 
     Returns:
         One row per token, with the bound, the Jacobian with attention held fixed, and the true
@@ -321,10 +325,11 @@ def bound_and_truth(
 def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, " n"]:
     """Return the path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4).
 
-    The constant is left out. The printed sum runs over one index too many, i <= k_1 <= ... <= k_L.
-    The product only links k_1 to k_(L-1), because the last factor is tied to the last token and not
-    to k_(L-1). So the sum counts paths that do not exist. The sum is never below the product of the
-    A + I, which the proof uses and which `bounds.influence_bound` with `slope=0` computes.
+    The constant factor is left out. The printed sum runs over i <= k_1 <= ... <= k_L, which is one
+    index too many: the product connects only k_1 to k_(L-1), because its last factor belongs to the
+    last token and does not contain k_(L-1). So the sum counts paths that do not exist. It is never
+    smaller than the product of the matrices A + I, which the proof uses and which
+    `bounds.influence_bound` computes with `slope=0`.
     """
     weights = attentions + torch.eye(attentions.shape[-1], dtype=torch.float64)
     product = weights[0]
@@ -343,8 +348,9 @@ def sequence(
     """Return n tokens of natural text, of random tokens, or of one repeated token.
 
     Args:
-        first: begin with the model's opening token (see `probe.opening`). If the model's texts need
-            no opening token, a repeated token still gets another first token in front.
+        first: whether to begin with the model's opening token (see `probe.opening`). If the model's
+            texts have no opening token, a different token is still put in front of a repeated
+            token.
     """
     require.choice("kind", kind, TEXTS)
     front = torch.empty(0, dtype=torch.long)
@@ -373,8 +379,8 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
     """Return seven texts of n tokens, keyed by name.
 
     The texts are the lab's own text and six pieces of the course's prose. The n tokens include the
-    model's opening token. The pieces begin `APART` tokens from each other, or fewer if the
-    tokenizer makes few tokens of the prose.
+    model's opening token. The starts of neighbouring pieces are `APART` tokens apart, or fewer if
+    the tokenizer splits the prose into too few tokens.
     """
     prose, front = probe.encode(model, data.prose()), probe.opening(model).tokens
     apart = min(APART, (len(prose) - n + len(front)) // (STRETCHES - 1))
@@ -394,10 +400,10 @@ def sink_table(
     A head counts if its score is above `HEAD_SCORE_THRESHOLD`.
 
     Returns:
-        One row per text, with and without a first token, and a row with the scores of uniform
-            attention. The columns are fractions of all heads. "sink heads" is the metric of Gu et
-            al. "diagonal" and "previous" count the heads that attend to their own token and to the
-            token before.
+        One row per text, with and without an opening token, and a row for uniform attention. The
+            columns are fractions of all heads. "sink heads" is the metric of Gu et al. "diagonal"
+            and "previous" count the heads in which a token attends to itself and to the token
+            before it.
     """
     rows = []
     for kind in TEXTS:
@@ -440,17 +446,17 @@ def reader(model: LanguageModel) -> Callable[[str], Reading]:
 
 
 class Hidden(NamedTuple):
-    """Hold what changes in a text when later tokens cannot attend to one token.
+    """Hold losses and hidden states of a text in which later tokens cannot attend to one token.
 
     Attributes:
-        loss: the mean loss in nats over the tokens after token `AFTER` + 1, which is the replaced
-            one.
+        loss: the mean loss in nats over the tokens after the replaced token, which is token `AFTER`
+            + 1.
         spread: for each layer, the relative change of the hidden states after the replaced token.
         norms: the norms of all hidden states, layer by layer.
-        heir: the token, counted from 1, with the largest state at half depth, apart from the
-            knocked-out token.
-        times: the norm of the heir's state divided by the median norm.
-        attention: the mean attention that the heir receives from later tokens, over all heads.
+        heir: the token, counted from 1, with the largest hidden state at half depth. The
+            knocked-out token does not count.
+        times: the norm of this token's state divided by the median norm.
+        attention: the mean attention that this token receives from later tokens, over all heads.
     """
 
     loss: float
@@ -474,7 +480,8 @@ def hiding(
         since: the first token that can no longer attend to the hidden token, counted from 1.
 
     Raises:
-        ValueError: if the text has fewer than `AFTER` + 2 tokens, or does not have the token.
+        ValueError: if the text has fewer than `AFTER` + 2 tokens, or has no token at a given
+            position.
     """
     require.integer("the length of tokens", len(tokens), AFTER + 2)
     hide = None if token is None else require.integer("token", token, 1, len(tokens)) - 1
@@ -500,8 +507,8 @@ def influences(
 ) -> dict[str, Float[Tensor, " n"]]:
     """Compute measures of each token's influence on the last token that need no Jacobian.
 
-    People use these cheap measures instead of a Jacobian. All of them come from one forward pass,
-    and each has one number per token.
+    These measures are cheap substitutes for a Jacobian, because one forward pass gives all of them.
+    Each has one number per token.
 
     Args:
         kept: the fraction of its state that a token keeps in a layer.
@@ -555,19 +562,19 @@ def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tens
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
     """Return the norm of the first token's value divided by the mean norm of the others.
 
-    There is one ratio for each head. A sink with a small value hardly changes the hidden states of
-    the tokens that attend to it.
+    There is one ratio for each head. If the ratio is small, attention to the first token hardly
+    changes the hidden states of the tokens that attend to it.
     """
     values = interventions.contributions(model, tokens).values
     return values[..., 0] / values[..., 1:].mean(-1)
 
 
 def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
-    """Return how well each cheap measure of influence ranks the tokens.
+    """Return how well each cheap measure of influence ranks the tokens by their influence.
 
     The score is the rank correlation with the Jacobian. There is one row per measure of
-    `influences` and one column per text. The row "untrained" has the Jacobian of the same network
-    with random weights.
+    `influences` and one column per text. In the row "untrained", the measure is the Jacobian of the
+    same network with random weights.
 
     Args:
         kept: the fraction of its state that a token keeps in a layer, as in `influences`.
@@ -588,10 +595,10 @@ def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
 def brake(
     model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: int = 0
 ) -> tuple[float, float]:
-    """Measure the loss and the spread of a change after we remove one part of the sink.
+    """Measure the loss and the spread of a change after removing one part of the attention sink.
 
-    The spread is the relative change of the hidden states after a replaced token. The loss is the
-    mean after token `AFTER` + 1, in nats.
+    The spread is the relative change of the hidden states after a replaced token, token `AFTER` +
+    1. The loss is the mean over the tokens after it, in nats.
 
     Args:
         change: what is removed from token `LATE` on. "nothing" is the baseline. "mass" knocks out
@@ -618,10 +625,10 @@ def brake(
 def _braked(
     model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the final hidden states and losses from token `LATE` on, after removing one part.
+    """Return the final hidden states and losses from token `LATE` on, without one part of the sink.
 
-    The part of the sink is removed from token `LATE` on. Earlier tokens are computed without the
-    change.
+    The part is removed only for token `LATE` and later tokens. Earlier tokens are computed without
+    the change.
     """
     from transformers import DynamicCache
 
@@ -657,15 +664,16 @@ GIANT = 12  # the layer after which the embedded model's first token has its gia
 def clamping(
     model: LanguageModel, change: str, since: int = GIANT, seed: int = 0
 ) -> Iterator[None]:
-    """Change the first token's hidden state after each layer from `since` on, while the block runs.
+    """Change the first token's hidden state after layer `since` and all later layers, for a block.
 
     This tests which part of the very large state makes the first token a sink.
 
     Args:
         change: one of `CLAMPS`. "3 largest" and "20 largest" choose the coordinates that are
-            largest after layer `since`, and set them to the median of the other tokens. "3 largest
-            anew" chooses three coordinates again after each layer. "6 drawn" chooses six random
-            coordinates. "whole state" shrinks the state to the median norm and keeps its direction.
+            largest after layer `since`, and set them to the median over the other tokens. "3
+            largest anew" chooses the three largest coordinates again after each layer. "6 drawn"
+            chooses six random coordinates. "whole state" shrinks the state to the median norm and
+            keeps its direction.
         since: a layer, counted from 1.
         seed: the seed of the random coordinates.
 
@@ -703,7 +711,7 @@ def clamping(
 
 
 def clamped_row(text: str, change: str) -> dict[str, float]:
-    """Measure what one of `CLAMPS` does to the sink of the embedded model, after layer `GIANT`.
+    """Measure how one of `CLAMPS`, from layer `GIANT` on, affects the embedded model's sink.
 
     Returns:
         sink: the mean sink score of the heads of layers 13 to 30
@@ -732,7 +740,7 @@ def network_name(scale: str = "own", seed: int = 0) -> str:
 
 
 def network_of(model: LanguageModel, network: str) -> LanguageModel:
-    """Return the model itself for "trained", and a random-weights baseline for "seed 0".
+    """Return the model itself, or its random-weights baseline, by the name used in the tables.
 
     Args:
         network: "trained", or the name of a baseline (see `network_name`), which may include the
@@ -750,12 +758,12 @@ def network_of(model: LanguageModel, network: str) -> LanguageModel:
 def sensitivity(
     text: str, network: str, directions: int, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Measure how much the last hidden state depends on each token, with Jacobian norms.
+    """Measure the Jacobian norms of the last hidden state with respect to each token.
 
     Args:
         text: one of the `texts`.
         network: the trained network or a random-weights baseline (see `network_of`).
-        directions: the number of random directions that the norms are estimated from.
+        directions: the number of random directions from which the norms are estimated.
     """
     model = model or models.default()
     tokens = texts(model, TOKENS)[text]
@@ -809,10 +817,10 @@ def kept_by_layer(
 
 
 def kept_row(text: str, network: str) -> dict[str, float]:
-    """Measure the fraction of a hidden state that each layer keeps, for one row of a table.
+    """Measure which fraction of a hidden state each layer keeps, as a row of the committed table.
 
     The text is one of the `texts`, and the network is the embedded model or its random-weights
-    baseline (see `kept_by_layer`). The table is the committed one.
+    baseline (see `kept_by_layer`).
     """
     model = models.default()
     read = network_of(model, network)
@@ -850,7 +858,7 @@ def untrained() -> LanguageModel:
 
 
 def brake_row(text: str, change: str, draw: int) -> dict[str, float]:
-    """Measure what removing one part of the sink changes, as a row of the committed table.
+    """Measure the effect of removing one part of the sink, as a row of the committed table.
 
     The model is the embedded one, and the text is one of the `texts` (see `brake`).
     """
@@ -879,8 +887,8 @@ def profiles(model: LanguageModel) -> pd.DataFrame:
     """Return the sensitivity to every token, with one row per text and network.
 
     For the embedded model, the sensitivities come from the committed table. Any other model is
-    measured here. If the model is the random-weights baseline of the embedded model, it stands for
-    both networks of the table, the trained one and the untrained one.
+    measured here. If the model is the random-weights baseline of the embedded model, its
+    sensitivities appear under both networks of the table, the trained and the untrained one.
     """
     if model.name == models.DEFAULT:
         return data.table("sensitivity_smollm2")
@@ -911,9 +919,10 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
 def brake_table() -> pd.DataFrame:
     """Return the loss and the spread after each change to the sink, relative to no change.
 
-    There is one row per change and text. The rows of "heads" and `MORE_OFF` are means over their
-    random draws. For the rows "at equal loss", random heads are ablated until the loss equals the
-    loss with "mass". Their spread is interpolated between the fractions of heads that were tried.
+    There is one row per change and text. The rows of "heads" and `MORE_OFF` are means over random
+    draws of the heads. The rows "at equal loss" show the spread if so many random heads are ablated
+    that the loss equals that of "mass". This spread is interpolated between the fractions of heads
+    that we tried.
 
     Returns:
         `loss`: the loss minus the loss with no change, in nats.
@@ -930,10 +939,10 @@ def brake_table() -> pd.DataFrame:
 
 
 def _at_equal_loss(found: pd.DataFrame) -> pd.DataFrame:
-    """Return for each text the spread if ablated heads cost as much loss as "mass".
+    """Return, for each text, the spread if ablating heads raises the loss as much as "mass" does.
 
-    The spread is interpolated linearly between the fractions of heads that were tried. It is NaN if
-    none of these fractions costs as much.
+    The spread is interpolated linearly between the fractions of heads that we tried. It is NaN if
+    no fraction raises the loss that much.
     """
     tried, rows = found.loc[["nothing", "heads", *MORE_OFF]], {}
     for text, loss in found.loc["mass", "loss"].items():
@@ -961,11 +970,12 @@ def mean_share() -> float:
 
 @functools.cache
 def fitted_share() -> float:
-    """Return the kept fraction ρ with which uniform attention fits the untrained norms best.
+    """Return the kept fraction for which uniform attention fits the untrained network best.
 
-    The norms are those of the untrained network's Jacobians, and the result is the median of
-    `share_kept` over the texts. It is not the fraction that a layer really keeps. Contributions
-    that differ from layer to layer add in quadrature, and the fit assumes that they add directly.
+    We fit the norms of the untrained network's Jacobians with `share_kept`, and return the median
+    over the texts. The result is not the fraction that a layer really keeps, because the fit
+    assumes that contributions simply add up. In fact, contributions from different layers add in
+    quadrature.
     """
     rows = [profile_of(data.table("sensitivity_smollm2"), text, "seed 0") for text in NAMES]
     return statistics.median(share_kept(row, LAYERS_READ)[0] for row in rows)

@@ -1,8 +1,8 @@
 """Test two causes of attention sinks that papers of 2026 propose.
 
-Kiya et al. (2609.09085, abstract read) say that the causal mask lets the first token attend only to
-itself, so its value is not mixed with any other value. Lampert et al. (2605.08453, abstract read)
-say that a sink costs less to represent than a diagonal.
+Kiya et al. (arXiv:2609.09085) say that the causal mask lets the first token attend only to itself,
+so its value is not mixed with any other value. Lampert et al. (arXiv:2605.08453) say that a sink
+costs less to represent than a diagonal. We have read only the abstracts of both papers.
 """
 
 import math
@@ -34,9 +34,9 @@ RATES = torch.logspace(-8, 4, 37, dtype=torch.float64).tolist()  # the penalties
 
 
 def changed_mask(n: int, change: str) -> Bool[Tensor, "n n"]:
-    """Return a changed causal mask, which says which tokens may attend to which tokens.
+    """Return the causal mask after one of `CHANGES` to the row of one token.
 
-    `change` is one of `CHANGES`. The mask is the same in every layer and head.
+    Every layer and head uses the same mask.
     """
     require.choice("change", change, CHANGES)
     mask = torch.ones(n, n, dtype=torch.bool).tril()
@@ -113,13 +113,13 @@ def masked_row(text: str, change: str) -> dict[str, float]:
 
 
 def sequences(shared: float, width: int, length: int, seed: int) -> Float[Tensor, "s n d"]:
-    """Draw sequences of Gaussian tokens that share a vector, with the same first token in each.
+    """Draw sequences of Gaussian tokens that share a common vector and begin with the same token.
 
     The mean squared coordinate is 1.
 
     Args:
-        shared: the strength of the vector that all tokens except the first share. At 1 this vector
-            is as long as the part in which the tokens differ.
+        shared: the strength of the vector that all tokens except the first share. With 1, this
+            vector is as long as the part in which the tokens differ.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -133,13 +133,13 @@ def sequences(shared: float, width: int, length: int, seed: int) -> Float[Tensor
 
 
 def cost(pattern: str, shared: float, width: int, length: int, seed: int) -> dict[str, float]:
-    """Find how small a query-key matrix M can be if its head shows an attention pattern.
+    """Find out how small a query-key matrix M can be if its head has a given attention pattern.
 
-    The logit is x_i M x_j / √d. For several values of a penalty, we minimise a sum of two terms,
-    which is convex in M. The first term is the mean negative log weight of the wanted token, which
-    is the first token or the token itself. The second term is the penalty times |M|². We read the
-    norm at the penalty for which the wanted token's mean weight is `WEIGHT`. The mean is over all
-    rows except the first.
+    The logit is x_i M x_j / √d. In each row, one token should get the attention: the first token
+    for a sink, or the token itself for a diagonal. For several values of a penalty, we minimise a
+    sum of two terms, which is convex in M. The first term is the mean negative logarithm of this
+    token's weight, over all rows except the first. The second term is the penalty times |M|². We
+    report M for the penalty at which the mean weight is `WEIGHT`.
 
     Returns:
         norm: the Frobenius norm of M, or `None` if no penalty reaches the weight

@@ -1,6 +1,6 @@
 """Run the experiments that might change the verdicts on the claims of chapter 2.
 
-They use other random weights, scaled norms, clamped states and longer texts.
+These experiments use, for example, other random weights, clamped states and longer texts.
 """
 
 import itertools
@@ -49,10 +49,11 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
     ),
 )
 def other_scales() -> Numbers:
-    """Measure the kept fraction of a state and the weakest influence, with other random weights.
+    """Measure the weakest influence in causal attention and in a tree, for three scales of weights.
 
-    The weights have other scales. The influence is that of the weakest of 31 nodes, measured as an
-    average and with squares (see `measures.averaged`).
+    For each scale of the random weights, each layer keeps the fraction of a state that we measured
+    at this scale. We compute the influence of the weakest of 31 nodes as the weight in an average,
+    and for causal attention also with squares (see `measures.averaged`).
     """
     ways, rows = measures.connections(31), {}
     for scale, name in (
@@ -101,9 +102,9 @@ def other_scales() -> Numbers:
     ),
 )
 def relative_changes() -> Numbers:
-    """Measure the sensitivity to relative changes of each token, divided by the mean sensitivity.
+    """Measure the sensitivity to relative changes of each token's embedding, relative to the mean.
 
-    The sensitivity to a token is multiplied by the norm of the token's embedding.
+    To get it, we multiply the sensitivity to a token by the norm of the token's embedding.
 
     Returns:
         `trained`, `fresh`: the sensitivity to tokens 41 to 47 in each text, after training and with
@@ -175,7 +176,7 @@ def long_text() -> Numbers:
 def clamped() -> Numbers:
     """Measure the fraction of the sink score that remains if we clamp activations.
 
-    The results are those of `claims.massive_activations_draw_the_attention`.
+    The function repeats `claims.massive_activations_draw_the_attention`.
     """
     return claims.massive_activations_draw_the_attention()
 
@@ -199,7 +200,8 @@ def u_at_three_scales() -> Numbers:
     Returns:
         `lead`: for each scale, the smaller end divided by the smallest value between the ends, in
             the text with the smallest lead.
-        `place`: for each scale, the first and the last token that has the smallest value in a text.
+        `place`: for each scale, the earliest and the latest token that has the smallest value in
+            one of the texts.
     """
     found = claims.untrained_network_has_a_u()["by_scale"]
     return {
@@ -232,9 +234,9 @@ def u_at_three_scales() -> Numbers:
     ),
 )
 def other_shares() -> Numbers:
-    """Measure the weakest influence in the tree and under the causal mask for more and more layers.
+    """Measure how more layers change the weakest influence in a tree and under the causal mask.
 
-    The set-ups differ in the number of nodes and in the fraction of a state that a layer keeps.
+    We try another number of nodes and other fractions of a state that a layer keeps.
     """
     rows = {}
     for nodes, kept in ((31, 0.3), (31, 0.99), (63, 0.5), (63, 0.95)):
@@ -257,7 +259,7 @@ def other_shares() -> Numbers:
 def deeper_with_attention_fixed() -> Numbers:
     """Measure the largest ratio of the Jacobian to the bound in each of twelve deeper decoders.
 
-    The attention is held fixed. A ratio above 1 would refute the bound.
+    Attention is held fixed when we differentiate. A ratio above 1 would refute the bound.
     """
     return {"fixed": _deeper("attention fixed")}
 
@@ -278,7 +280,7 @@ def deeper_with_attention_fixed() -> Numbers:
 def deeper_with_attention_free() -> Numbers:
     """Measure the largest ratio of the Jacobian to the path sum in each of twelve deeper decoders.
 
-    The attention is not held fixed.
+    Attention is not held fixed when we differentiate.
     """
     return {"true": _deeper("true")}
 
@@ -340,7 +342,7 @@ LONG, FEW_DIRECTIONS = 256, 12  # tokens of a longer text, and directions for it
 def _long_profiles() -> list[Tensor]:
     """Measure the sensitivities of the trained model's last state to each of 256 tokens.
 
-    The texts are three pieces of the prose.
+    The texts are three pieces of the course's prose.
     """
     model = models.default()
     front, prose = probe.opening(model).tokens, probe.encode(model, data.prose())
@@ -392,9 +394,9 @@ def valley_of_longer_texts() -> Numbers:
 
 
 def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
-    """Return how far the last hidden state moves if we replace each token of a text, one at a time.
+    """Return how far the last hidden state moves if we replace one token of a text, for each token.
 
-    The result is the mean over the draws of the replacing tokens.
+    Each token is replaced by `draws` random tokens in turn, and the result is the mean over them.
     """
     others = probe.encode(model, data.prose()).unique()
     generator = torch.Generator().manual_seed(0)
