@@ -1,22 +1,22 @@
 """Show interactive drawings in a notebook, in slides or on a page.
 
-After `from course import drawing`, `drawing.show("clocks")` returns a drawing that you can drag
-and change. It works with a kernel and without one, because it is HTML that contains everything it
-needs. These are the drawing's own ES module, the modules that all drawings share (`kit.js`,
-`mathematics.js`), the drawing's data, and a still picture for readers without scripts. Nothing is
-loaded from the network. On a Markdown page, write the directive `{drawing} clocks`. The built book
-also has `drawings/clocks.html`, a page with only the drawing, for a frame on another site.
+After `from course import drawing`, `drawing.show("clocks")` returns a drawing that you can drag and
+change. A drawing works with and without a kernel, because it is HTML that contains all its parts:
+its own ES module, the modules that all drawings share (`kit.js`, `mathematics.js`), its data, and a
+still picture for readers without scripts. Nothing is loaded from the network. On a Markdown page,
+write the directive `{drawing} clocks`. The built book also has `drawings/clocks.html`, a page with
+only the drawing, for a frame on another site.
 
 A drawing is a plain ES module, `src/course/drawing/<name>.js`, with a function `render({ model, el
-})` as in anywidget. `kit.js` gives it controls, things to drag, a link that stores its state, and
-words that highlight a part of it. Such a word is a `<span data-light="part">`, or an emphasised
-word (`*chain*`) in the same section that is one of the drawing's `words`. Everything that moves is
-computed in `mathematics.js`, and a test compares each function there with the Python function of
-the same name.
+})` as in anywidget. `kit.js` provides controls, things to drag, a link that stores the drawing's
+state, and words that highlight a part of the drawing. Such a word is a `<span data-light="part">`,
+or an emphasised word (`*chain*`) in the same section that is one of the drawing's `words`.
+Everything that moves is computed in `mathematics.js`, and a test compares each function there with
+the Python function of the same name.
 
 After a change, run `python tools/stills.py`. It writes the still pictures, and the numbers from
-real models and from the race that the machine shows. A drawing must be smaller than 80 kB, and it
-should start in the state that explains most.
+real models and from the race that the drawing "machine" shows. A drawing must be smaller than 80
+kB, and its initial state should be the one that explains most.
 """
 
 import html
@@ -78,8 +78,8 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
         name: one of `DRAWINGS`.
         language: "en", or a language with a table in `words/`.
         **data: values for the drawing that JSON can represent. `state` sets the initial state, with
-            the keys that the links to the drawing have. For the machine, `at` is a stop, or a
-            sentence of a stop (2.3 is the third sentence of stop 2).
+            the same keys as in links to the drawing. In the drawing "machine", `at` is a stop of
+            the camera or a sentence at a stop (2.3 is the third sentence at stop 2).
 
     Raises:
         ValueError: if the name is unknown, the language has no table, or JSON cannot represent the
@@ -117,10 +117,10 @@ FILM = tomllib.loads((HERE / "film.toml").read_text())
 
 
 def film(stop: int) -> list[dict[str, Any]]:
-    """Return the states of the machine's film at one stop of its camera.
+    """Return the states of the film that the drawing "machine" shows at one stop of its camera.
 
-    There is one state for each sentence of the film's text, which is on the front page. Each state
-    includes the settings of all earlier sentences.
+    The text of the film is on the front page, and there is one state for each of its sentences. A
+    state includes the settings of all earlier sentences.
 
     >>> film(1)[:4:3]
     [{'edges': 'path', 'lit': 'streams'}, {'edges': 'all'}]
@@ -131,8 +131,8 @@ def film(stop: int) -> list[dict[str, Any]]:
 def states_of(text: str) -> list[dict[str, Any]]:
     """Parse the states of a film that are written in a text.
 
-    The text separates the states of sentences by "|". What is highlighted (`lit`) is highlighted
-    during its own sentence only.
+    The text has one state per sentence, separated by "|". A state keeps the settings of the states
+    before it, except for the highlight (`lit`), which lasts for one sentence only.
 
     Raises:
         ValueError: if a setting has no "=".
@@ -165,9 +165,8 @@ def _value(text: str) -> float | bool | str:
 def scene_of(at: float) -> dict[str, Any]:
     """Return the state that the drawing "machine" shows at a stop of its camera.
 
-    At each stop the drawing moves while a text is read (its film), and each sentence of the text
-    has a state. If `at` has a decimal, the result is the state at this sentence. For example, 1.4
-    is the fourth sentence at stop 1.
+    At each stop, the reader sees a film with a text, and each sentence of the text has its own
+    state. A decimal in `at` selects a sentence. For example, 1.4 is the fourth sentence at stop 1.
 
     Raises:
         ValueError: if there is no such stop or sentence.
@@ -187,7 +186,7 @@ def scene_of(at: float) -> dict[str, Any]:
 def scene(name: str, stop: float, language: str = "en") -> str:
     """Return the file name of a drawing's still picture, without its ending.
 
-    The machine has one picture for each stop of its camera and each language.
+    The drawing "machine" has one picture for each stop of its camera and each language.
 
     >>> scene("clocks", 0), scene("machine", 3), scene("machine", 3, "zh")
     ('clocks', 'machine-3', 'machine-3.zh')
@@ -197,9 +196,9 @@ def scene(name: str, stop: float, language: str = "en") -> str:
 
 @lru_cache
 def words_of(name: str, language: str) -> dict[str, str]:
-    """Return the translations of a drawing's words, or {} for English.
+    """Return the translations of the texts in a drawing, or {} for English.
 
-    The words are in the form that `helpers.words` takes.
+    They have the form that `helpers.words.use` takes.
 
     >>> words_of("machine", "zh")["collapse"]
     '坍缩'
@@ -216,8 +215,8 @@ def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") 
     """Return a drawing's still picture as HTML.
 
     Args:
-        said: show the words in the picture and the sentence below it. Use this on a page that also
-            has the drawing.
+        said: whether to show the words in the picture and the sentence below it, for a page that
+            also has the drawing.
 
     >>> "<svg" in picture("machine", 3)
     True
@@ -236,11 +235,11 @@ def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") 
 def emblem(folder: str, language: str = "en") -> str:
     """Return the still picture of a chapter's drawing for its card, without words.
 
-    A chapter without a drawing gets the machine.
+    For a chapter without its own drawing, the result is a picture of the drawing "machine".
 
     Args:
         folder: the folder of the chapter's pages, such as "5-rope-frequencies". "chapters" gives
-            the machine before its first stop.
+            the drawing "machine" before its first stop.
         language: "en", or a language with a table in `words/`.
 
     >>> "<svg" in emblem("5-rope-frequencies")
@@ -252,7 +251,7 @@ def emblem(folder: str, language: str = "en") -> str:
 
 
 def stop_of(folder: str) -> int:
-    """Return the machine's stop for a chapter's folder, or 0 for other pages.
+    """Return the stop of the drawing "machine" for a chapter's folder, or 0 for other pages.
 
     The stop is the chapter's number.
 
@@ -301,7 +300,7 @@ def module(name: str) -> str:
 
 
 def script(name: str) -> str:
-    """Return the drawing as a classic script that makes all figures with this name interactive.
+    """Return the drawing as a script without modules, which makes its figures interactive.
 
     >>> script("clocks").startswith("(() => {")
     True

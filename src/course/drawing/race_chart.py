@@ -1,4 +1,4 @@
-"""Draw how far each entry of the race generalises.
+"""Draw how well each entry of the race generalises to longer sequences.
 
 Chapter 7 and the last exercise of chapter 6 show this chart.
 """
@@ -33,11 +33,12 @@ PICTURE = template(Path(__file__).parent / "race_chart.jinja")
 def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tuple[HTML, str]:
     """Draw accuracy as a function of length, with one line for each entry that learned the task.
 
-    RoPE is bold, and three entries have their names next to their lines. The other names appear
-    under the mouse pointer.
+    The line of RoPE is bold, and three entries have their names next to their lines. The name of
+    any other entry appears when the mouse pointer is on its line.
 
     Args:
-        own: your own rows of `race.enter`, which are drawn and named with the others.
+        own: rows for your own entry, as `race.enter` returns them. Its line is drawn with its name,
+            together with the other entries.
 
     Returns:
         The figure as vector graphics, and a sentence that states its finding.

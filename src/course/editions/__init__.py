@@ -1,10 +1,11 @@
-"""Translate what a notebook draws and prints, with the words of its page's PO file.
+"""Translate what a notebook draws and prints, with the PO file of its page.
 
     from course import editions
     editions.use("zh", page="3-representational-collapse/lesson")
 
-After this, figures, tables, widgets and checks use that language, with fonts that have its
-characters. The PO files are beside the pages in the source tree, and inside the installed package.
+After these lines, figures, tables, widgets and checks use this language, with fonts that have its
+characters. In the source tree, the PO files are beside the pages. The installed package contains
+copies.
 """
 
 import ast
@@ -45,7 +46,8 @@ class Entry(NamedTuple):
 def folder() -> Path:
     """Return the folder that contains the PO files.
 
-    The folder is beside the pages of the source tree, or inside the installed package.
+    In the source tree this is the folder of the pages. Otherwise it is a folder of the installed
+    package.
 
     >>> (folder() / "talk.zh.po").is_file()
     True
@@ -60,7 +62,7 @@ def read_all(path: Path) -> list[Entry]:
 
 
 def read(path: Path) -> list[Entry]:
-    """Read the entries of a PO file that its page still has, in their order."""
+    """Read those entries of a PO file whose text the page still contains, in their order."""
     return [entry for entry in read_all(path) if not entry.obsolete]
 
 
@@ -95,7 +97,7 @@ def _read(path: Path, _: int) -> tuple[Entry, ...]:
 
 
 def patterns(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the translations of what code prints, in the form that `helpers.words` takes.
+    """Return the translations of printed text, in the form that `helpers.words.use` takes.
 
     The most specific entries come first.
     """

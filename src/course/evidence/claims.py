@@ -1,9 +1,8 @@
 """Define the claims of the sources and of this course, and measure them.
 
-A claim has a rule in Python, next to the function that measures its numbers, and a row of text. The
-rule says when the claim holds, and the row has the words of the claim. Rule and row are in two
-files, and each fact is in only one of them. The function and the rule are in
-`course.chapterN.claims`:
+A claim consists of a function that measures its numbers, a rule in Python, and a row of text. The
+rule says when the claim holds, and the row contains the words of the claim. The rule and the row
+are in two files, and no fact is in both. The function and the rule are in `course.chapterN.claims`:
 
     CHANCE = Threshold(0.55)  # the sentence and the predicate both use this name
 
@@ -15,7 +14,7 @@ files, and each fact is in only one of them. The function and the rule are in
     def low_precision_is_worse() -> Numbers:
         return {"bf16": […], "fp16": […]}
 
-The words are in the chapter's table beside `course.scorecard`, under the same name:
+The row is in the chapter's table in the folder of `course.scorecard`, under the same name:
 
     [low_precision_is_worse]
     source = "BARBERO"
@@ -25,68 +24,71 @@ The words are in the chapter's table beside `course.scorecard`, under the same n
     ruler = "right of two"
     measured = "bf16 {bf16[-1]:.0%}, fp16 {fp16[-1]:.0%}"
 
-A predicate takes the results of the function as arguments with their names. The verdict, the rule
-as text and the correction follow from the conditions. `course.evidence.rules.Rule` explains which
-conditions there are, and `course.evidence.null_controls` which controls each rule must pass. If a
-claim is about several cases, such as graphs, texts or depths, use `each` and `against` instead of
-`holds` and `part`. `nothing` is a null control, with a description and its numbers. The rule must
-not hold for it. If the rule may hold, or if there is no such control, `null` says why. `ruler`
-names rows of data/rulers.csv, which show what the metric gives when the answer is known.
+The arguments of a predicate are results of the function, under the same names. The verdict, the
+rule as text and the correction follow from the conditions. `course.evidence.rules.Rule` explains
+which conditions there are, and `course.evidence.null_controls` which controls each rule must pass.
+If a claim is about several cases, such as graphs, texts or depths, use `each` and `against` instead
+of `holds` and `part`. `nothing` is a null control, given by a description and its numbers. The rule
+must not hold for these numbers. If the rule may hold for them, or if there is no such control,
+`null` says why. `ruler` names rows of data/rulers.csv, which show what the metric gives when the
+answer is known.
 
 Some conditions are tested before all others. `enough` asks whether there was enough evidence, `fit`
-whether the set-up could decide, `able` whether the model does the task at some length, and
-`decided` whether the runs went far enough. Decide before you know the numbers what would count
-against the claim. A predicate may use functions of helpers, loops and `zip(strict=True)`, and
-`ruff` checks it.
+whether the set-up could decide the claim, `able` whether the model can do the task at least at some
+length, and `decided` whether the runs went far enough. Decide before you know the numbers what
+would count against the claim. A predicate may use functions of helpers, loops and
+`zip(strict=True)`, and `ruff` checks it.
 
 `measured` is an f-string that reports the numbers. It may use the names that the function returns
-and those of its module, and `{model}` is the name of the model. `assumes` says what nobody has
-measured, and `would_change_if` says what could change the verdict. If the source gives numbers too,
-the function returns them under `numbers`, with the reported and the measured value for each. A
-function that measures several claims has one `@rule("name", …)` for each of them, and `given` in
-the table has its arguments. Claims that one set-up measures can be the `parts` of a row, which has
-a statement and no rule. Such a row holds if each part does. It holds with a correction if most
-parts hold and none fails.
+and those of its module, and `{model}` is the name of the model. `assumes` says which assumptions
+nobody has tested by a measurement, and `would_change_if` says what could change the verdict. If the
+source also gives numbers, the function returns pairs of the reported and the measured value under
+`numbers`. A function that measures several claims has one `@rule("name", …)` for each claim, and
+the entry `given` in the table has the arguments of the function. Claims that one set-up measures
+can be the `parts` of a row, which has a statement but no rule. Such a row holds if each part does.
+It holds with a correction if most parts hold and none fails.
 
 A claim draws no figure and imports no figures. A number that a page also shows is measured only
 once, in `measures`. Set `theorem = true` for a theorem, a definition or a formula, which no run
-could refute. Set `reading = true` for a statement that somebody might read into the sources
-although nobody made it. Each kind is counted separately.
+could refute. Set `reading = true` for a statement that no source makes but that a reader might
+infer. Each kind is counted separately.
 
-At most 120 claims are measured, so a new claim replaces one that decides less. Three controls apply
-to every claim. They are random labels, random weights and another readout. `data/controls.csv`
-records which of them were run, why one does not apply, and which kind of evidence a claim about
-trained networks has. The words of a claim of the talk are in `data/sources.csv`.
+At most 120 claims are measured, so a new claim replaces a claim that tells us less. Three controls
+are considered for every claim: random labels, random weights and another readout.
+`data/controls.csv` records which of them were run, why the others do not apply, and which kind of
+evidence a claim about trained networks has. The words of a claim of the talk are in
+`data/sources.csv`.
 
-In `tests/expected/chapterN.toml`, say which verdicts the claim may have, and why. Give only one if
-a closed form or a committed table decides. `evidence` there gives the rule made-up numbers for each
-of these verdicts, so that the test finds a rule that can never reach one of them.
+In `tests/expected/chapterN.toml`, say which verdicts the claim may have, and why. Give only one
+verdict if a closed form or a committed table decides the claim. The entry `evidence` has made-up
+numbers for each of these verdicts, so that a test can find rules that never reach one of them.
 
 A claim about a language model takes the model as an argument, `model: LanguageModel | None = None`,
-where None is the embedded model. List it in a section of `course.report`, which measures it on any
-model. If a model cannot decide the claim, the function raises a ValueError that says so. Never tune
-a set-up until it agrees with a paper, because a claim that does not hold here is a result.
+where None is the embedded model. List the claim in a section of `course.report`, which measures it
+on any model. If the claim cannot be decided with a model, the function raises a ValueError that
+says so. Never tune a set-up until it agrees with a paper, because a claim that does not hold here
+is a result.
 
-Null controls show what the rule says when there is nothing to find. `course.evidence.null_controls`
-applies each rule to the measured numbers after they were made flat, shuffled or reversed, after
-their groups were swapped, and after one case was removed. `dealt` names the label of a committed
-table that is shuffled among its runs before the claim is measured again. `nothing` adds a control
-that only you can know, such as an untrained network, random labels, equal weights or a coin. No
-control may hold, unless `null` says why it may ("the claim is that nothing changes"). For
-claims about a language model, `python -m course.runs twins` measures a network with random weights
+Null controls show which verdict the rule gives when there is nothing to find.
+`course.evidence.null_controls` applies each rule to changed numbers: set to their mean, shuffled,
+reversed, with groups swapped, or with one case removed. `dealt` names a label in a committed table,
+which is shuffled among the runs before the claim is measured again. `nothing` adds a control that
+depends on the claim, such as an untrained network, random labels, equal weights or a coin. No
+control may hold, unless `null` says why it may ("the claim is that nothing changes"). For claims
+about a language model, `python -m course.runs twins` measures a network with random weights
 (data/twins.csv).
 
-Experiments that could refute a claim are run if they can be. The field `would_change_if` says in
-words which evidence could change the verdict. If we can run this experiment, it is a function with
-`@turn` in `course.chapterN.turns` (see `course.evidence.turns`), and the card shows its outcome as
-a second sign, which is survived, turned or undecided.
+If possible, we also run an experiment that could refute the claim. The field `would_change_if` says
+in words which evidence could change the verdict. If we can run this experiment, it is a function
+with `@turn` in `course.chapterN.turns` (see `course.evidence.turns`), and the claim's card shows
+its outcome (survived, turned or undecided) as a second sign.
 
 Metrics are calibrated on cases with a known answer. `ruler` names rows of `data/rulers.csv`, which
 `python -m course.runs rulers` writes. To add a metric, write a function in
 `course.scorecard.rulers`. For example, a readout is first tested on the node's own input, a score
 on uniform attention of the same length, and a fraction on a network whose fraction is known.
 
-This module does not know any chapter. `course.scorecard` collects their claims.
+This module does not import any chapter. `course.scorecard` collects the claims of all chapters.
 """
 
 import functools
@@ -120,12 +122,13 @@ class Found(NamedTuple):
     """Hold the result of measuring a claim.
 
     Attributes:
-        measured: the measured numbers in one or two sentences or as a list, with the size of the
-            set-up.
+        measured: the measured numbers, in one or two sentences or as a list, together with the size
+            of the set-up.
         verdict: one of `VERDICTS`, as the claim's rule decides.
         numbers: a pair (reported value, measured value) for each number, keyed by the name of the
             number. The reported value is `None` if the source does not give this number.
-        words: the correction, or what is missing for a verdict. It is "" for a claim that holds.
+        words: the correction, or the reason why there is no verdict. For a claim that holds, this
+            is "".
         compared: for each threshold, a tuple of the name of the condition, the side of the
             threshold that agrees with the claim, the threshold, and the values that were compared
             with it.
@@ -153,14 +156,14 @@ class Claim(NamedTuple):
         where: the place in the source, as in "Theorem B.3".
         reported: the value in the source, or "" if the source gives none.
         varied: what was varied and what was not, as in "lengths and five seeds; not the width".
-        assumes: what must also be true, although nobody has measured it.
+        assumes: what the verdict takes for granted, although nobody has tested it by a measurement.
         would_change_if: other evidence, not measured for this claim, that would change the verdict.
         ruler: the rows of data/rulers.csv that show what the metric gives when the answer is known.
         theorem: whether the claim is a theorem or a definition, which a run can check with numbers
             but cannot refute.
-        reading: whether somebody might read the claim into the sources although nobody made it.
-        measured: the result in words, an f-string over the function's numbers and the names of its
-            module.
+        reading: whether no source makes the claim, although a reader might infer it.
+        measured: the result in words, as an f-string that may use the function's numbers and the
+            names of its module.
         parts: for a row of several claims that one set-up measures, the names of these claims.
             Their verdicts make the verdict of the row.
         function: the function that measures the numbers, or `None` for a row of parts.
@@ -188,7 +191,7 @@ class Claim(NamedTuple):
 
     @property
     def own(self) -> bool:
-        """Return whether the claim is a finding of this course.
+        """Return whether the claim is this course's own finding and not that of a source.
 
         The course's own findings are counted separately from the claims of the sources.
         """
@@ -257,8 +260,9 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
         module: the module of the chapter that registers the rules of the claims.
 
     Raises:
-        ValueError: if `shown` is not a page and a heading, a part is not a claim of the table, a
-            row lacks one of `ASKED`, a row has no rule, or a rule has no row.
+        ValueError: if `shown` is not a page with a heading, if a row lacks one of the entries in
+            `ASKED`, if a part is not a claim of the table, if a row has no rule, or if a rule has
+            no row.
     """
     claims_of = {}
     for name, row in tomllib.loads(table.read_text()).items():
@@ -295,9 +299,8 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
 def together(verdicts: Iterable[str]) -> str:
     """Combine the verdicts on the parts of a row into the verdict on the row.
 
-    The row holds if all parts hold. It holds with a correction if no part fails and most parts
-    hold, with or without a correction of their own. The row fails if one part fails. If no part
-    fails and most parts are undecided, the row is undecided as well.
+    The row holds if all parts hold, and fails if any part fails. Otherwise, it holds with a
+    correction if most parts hold (with or without a correction), and is undecided if not.
 
     >>> together(["holds", "holds with a correction"]), together(["holds", "does not hold here"])
     ('holds with a correction', 'does not hold here')

@@ -1,9 +1,9 @@
 """Test whether a rule would also hold if there were nothing to find.
 
-We make five null controls from the measured numbers. The arrays are set to their mean, shuffled or
-reversed, groups are swapped, or each array gets one case fewer. The sixth control is the rule's own
-`nothing`, which has the numbers that an untrained network, a coin or equal weights would give. The
-seventh shuffles labels in the committed table from which the numbers come
+We make five null controls from the measured numbers: we set the arrays to their mean, shuffle them,
+reverse them, swap groups, or remove one case from each array. The sixth control is the rule's own
+`nothing`, which has the numbers that, for example, an untrained network, a coin or equal weights
+would give. The seventh shuffles labels in the committed table from which the numbers come
 (`course.evidence.null_tables`). A rule that holds for such a control is wrong, unless its `null`
 says why it may hold. For a language model there is one more control, the same network with random
 weights.
@@ -34,7 +34,7 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
     """Return the verdict of the rule on each null control, keyed by the control's description.
 
     The flat, shuffled and reversed controls are left out if the verdict does not depend on the
-    order of the evidence, because these controls then say nothing.
+    order of the evidence, because they then show nothing.
     """
     usual, compared = rule.decide(numbers).verdict, _asked(rule, numbers)
     outcomes = {}
@@ -80,9 +80,9 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
 def wrong(found: Mapping[str, str], verdict: str = HOLDS) -> list[str]:
     """Return the names of the null controls for which the rule wrongly holds.
 
-    A control also counts if the claim itself only holds "with a correction" and the control reaches
-    the same verdict. The control with one case fewer is not counted, because removing one case does
-    not remove the evidence.
+    If the claim itself only holds "with a correction", a control that reaches the same verdict is
+    also wrong. The control with one case fewer is not counted, because removing one case does not
+    remove the evidence.
 
     Args:
         found: the verdict of each control by its name, as `verdicts` returns them.
@@ -105,13 +105,13 @@ SCALES = {  # scales of random weights
 
 
 def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageModel:
-    """Return the same network with random weights, as a baseline.
+    """Return a copy of a model with random weights, as a baseline for the trained model.
 
     Args:
         seed: the seed of the random weights.
         scale: one of `SCALES`. "own" draws the weights at the scale of the model's configuration
             (`initializer_range`). "0.02" draws them at the scale that transformers uses if a
-            configuration names none, which is about half of SmolLM2's value. "unit" draws the
+            configuration has no such value, about half of SmolLM2's scale. "unit" draws the
             embeddings from N(0, 1) and all other weights as "own" does. A statement about the
             attention graph itself should hold at all three scales.
 
@@ -141,8 +141,8 @@ def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageMo
 def baseline_name(model: LanguageModel, seed: int = 0, scale: str = "own") -> str:
     """Return the name of a random-weights baseline.
 
-    The name differs from the model's own name, so the committed tables of the model are not used
-    for its baseline.
+    Because this name differs from the model's own name, the committed tables of the model are not
+    used for the baseline.
 
     >>> from helpers import models
     >>> baseline_name(models.default())
@@ -162,7 +162,7 @@ def _asked(rule: Rule, numbers: Numbers) -> dict[str, Any]:
 
 
 def _said(rule: Rule, numbers: Numbers, changed: Numbers) -> str | None:
-    """Return the rule's verdict on the changed numbers.
+    """Return the rule's verdict on numbers in which some were changed.
 
     The result is `None` if the rule cannot be applied to the changed numbers.
     """
@@ -190,8 +190,8 @@ def _walk(value: Any, change: Change, whole: bool = False) -> Any:
     Args:
         value: numbers, lists, tuples, dictionaries and pandas objects, nested in any way.
         change: the function that changes one array.
-        whole: change arrays of any content and not only arrays of numbers. Of nested arrays only
-            the outermost is changed.
+        whole: whether to change arrays of any content, and not only arrays of numbers. If arrays
+            are nested, only the outermost one is then changed.
     """
     if isinstance(value, pd.DataFrame):
         if whole:
@@ -239,11 +239,11 @@ def _exchanged(asked: Numbers, inside: bool) -> Numbers | None:
     """Return the numbers after swapping the values of equal form between their names.
 
     The values are assigned to the names in reverse order. The names `agree` and `against` are never
-    swapped, because the rule would then say the opposite.
+    swapped, because this would turn the rule into its opposite.
 
     Args:
         asked: the numbers that the rule asks for, by name.
-        inside: also swap the groups inside each dictionary.
+        inside: whether to swap the groups inside each dictionary, too.
 
     Returns:
         The swapped numbers by name, or `None` if there is nothing to swap.

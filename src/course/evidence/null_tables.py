@@ -1,7 +1,7 @@
 """Apply a rule again after shuffling the labels of its committed table among the runs.
 
-The rule's `dealt` names the label. This is a separate module because a page that imports it may
-read any table, so the page is built again whenever a table changes.
+The field `dealt` of the rule names the label. This module is separate from `null_controls` because
+it may read any table, so a page that imports it is built again whenever a table changes.
 """
 
 import inspect
@@ -22,7 +22,7 @@ DEALS = 5
 
 
 def of_tables(rule: Rule, function: Callable[[], Numbers]) -> dict[str, str]:
-    """Return the most frequent verdict on a claim after the labels of its table are shuffled.
+    """Return the most frequent verdict on a claim after shuffling the labels of its table.
 
     Returns:
         A dictionary with one entry, from the name of this control to the verdict. It is empty if
@@ -84,7 +84,7 @@ def dealt(
 
 @contextmanager
 def _without_memory(function: Callable | None) -> Iterator[None]:
-    """Bypass the caches of a function's module and of the chapter's measures, for a block."""
+    """Bypass the caches of a function's module and of its chapter's measures for a `with` block."""
     home = getattr(inspect.unwrap(getattr(function, "func", function)), "__module__", None)
     names = {home, f"{home.rpartition('.')[0]}.measures"} if home else set()
     caches = []

@@ -1,9 +1,9 @@
 """Turn the conditions of a claim into its verdict, its rule as text, and its correction.
 
-A condition is a sentence and a predicate. The sentence is an f-string with named thresholds, so it
-always names the thresholds that the predicate uses. The predicate takes the results of the claim's
-function as arguments. A `Threshold` is a number that records what was compared with it. So the
-claim's card can show how near to the threshold the evidence was.
+A condition is a sentence and a predicate. The sentence is an f-string in which named thresholds are
+filled in, so it always agrees with the thresholds that the predicate uses. The predicate takes the
+results of the claim's function as arguments. A `Threshold` is a number that records the values with
+which it is compared, so that the claim's card can show how near to the threshold the evidence was.
 """
 
 import inspect
@@ -45,8 +45,8 @@ _compared: ContextVar[list | None] = ContextVar("compared", default=None)
 class Threshold(float):
     """Hold a number, and record the values that a rule compares with it.
 
-    If a threshold is multiplied or shifted by measured numbers, the result is a threshold, too. For
-    example, `x > HALF * y` compares x / y with HALF.
+    The product or sum of a threshold and a measured number is again a threshold, which records
+    values on the original scale. For example, `x > HALF * y` records x / y as compared with HALF.
 
     >>> HALF = Threshold(0.5)
     >>> with compared() as seen:
@@ -119,7 +119,7 @@ class Compared(NamedTuple):
     """Hold the values that were compared with one threshold.
 
     Attributes:
-        condition: the name of the rule's condition in which they were compared.
+        condition: the name of the rule's condition that made the comparison.
         asked: the side of the threshold that agrees with the claim, "above" or "below".
         mark: the threshold.
         values: the values that were compared with the threshold.
@@ -175,13 +175,13 @@ class Rule(NamedTuple):
             case. Without it, each case that does not agree goes the other way.
         enough: whether there is enough evidence.
         fit: whether the set-up can decide the claim.
-        able: whether the model does the task at some length.
+        able: whether the model can do the task at least at some length.
         decided: whether the runs went far enough.
         nothing: a null control, as its description and its numbers. The numbers are those that
             differ from the measured ones, or a function that returns them.
-        null: why there is no null control, or why a null control may hold.
-        least: the smallest number of cases for a verdict of the second form. It is 1 for rules
-            whose cases are tests over seeds.
+        null: why there is no null control, or why the rule may hold for one.
+        least: the smallest number of cases for a verdict of the second form. Use 1 if each case is
+            already a test over seeds.
         dealt: a null control for claims on committed tables. For each table, it has the column
             whose labels are shuffled among the runs, followed by the columns that define the groups
             for the shuffle.
@@ -237,7 +237,7 @@ class Rule(NamedTuple):
         return ". ".join(parts)
 
     def ask(self, condition: str, numbers: Numbers) -> Any:
-        """Evaluate a condition's predicate on the numbers.
+        """Evaluate the predicate of one condition on the numbers.
 
         Raises:
             ValueError: if the predicate has an argument that `numbers` does not have.
@@ -317,17 +317,18 @@ def joined(seen: Iterable[Compared]) -> list[Compared]:
 
 
 def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CASES) -> str:
-    """Combine the answers for several cases (graphs, depths, encodings, texts) into a verdict.
+    """Combine the results for several cases (graphs, depths, encodings, texts) into a verdict.
 
-    If there are fewer than `least` cases, there is too little evidence, whatever the cases say.
-    Otherwise the claim fails if one case goes the other way, and holds if every case agrees. A case
-    that does neither is undecided, and is no evidence against the claim. If some cases are
-    undecided and none goes the other way, the claim holds with a correction if more cases agree
-    than a coin would give (`more_than_a_coin`). If fewer cases agree, there is too little evidence.
+    With fewer than `least` cases, there is too little evidence, whatever the cases show. Otherwise
+    the claim fails if any case goes the other way, and holds if every case agrees. A case that
+    neither agrees nor goes the other way is undecided, which is not evidence against the claim. If
+    some cases are undecided and none goes the other way, the claim holds with a correction if more
+    cases agree than a coin would give (`more_than_a_coin`). If fewer agree, there is too little
+    evidence.
 
     Args:
         agree: for each case, whether it agrees with the claim.
-        against: for each case, whether it goes the other way by more than its error.
+        against: for each case, whether it contradicts the claim by more than its error.
         least: the smallest number of cases for a verdict.
 
     Raises:
@@ -355,7 +356,7 @@ def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CAS
 
 
 def more_than_a_coin(agreeing: int, cases: int, level: float = 0.05) -> bool:
-    """Return whether more cases agree than a fair coin would give.
+    """Return whether significantly more cases agree than a fair coin would give.
 
     The result is true if a coin would give at least `agreeing` of `cases` with a probability below
     `level`.
@@ -400,7 +401,8 @@ def rule(
         **conditions: the fields of `Rule`, except `function`.
 
     Raises:
-        ValueError: if a name already has a rule, or the conditions have both forms or neither.
+        ValueError: if a claim of this name already has a rule, or if `conditions` has both `holds`
+            and `each`, or neither.
     """
 
     def register(function: Callable[..., Numbers]) -> Callable[..., Numbers]:

@@ -1,8 +1,8 @@
-"""Decide what measured numbers support, with intervals, tests and rank correlations.
+"""Compute intervals, tests and rank correlations, to decide what measured numbers support.
 
 All chapters use the same conventions. Intervals are two-sided at 95% unless stated otherwise, and
-tests are two-sided. If nothing varies, there is no evidence, and the p value is 1. The computations
-use scipy.
+tests are two-sided. If the numbers do not vary, there is no evidence, and the p value is 1. The
+computations use SciPy.
 """
 
 import math
@@ -79,8 +79,9 @@ def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tup
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """Return the p value of a paired t test.
 
-    The result is 1 if all differences are 0 or there is only one pair. If all differences are
-    equal, a t test would call any difference significant, so we use the sign test, 2^(1 - pairs).
+    The result is 1 if all differences are 0 or if there is only one pair. If all differences are
+    equal but not 0, a t test would always find them significant, however small they are. In this
+    case we use the sign test, whose p value is 2^(1 - pairs).
 
     >>> paired([1.0, 1.0], [1.0, 1.0]), round(paired([1.0, 2.0, 4.0], [0.0, 1.5, 2.0]), 3)
     (1.0, 0.118)
@@ -111,7 +112,7 @@ def sign_test(better: int, worse: int) -> float:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Return p values after Holm's correction for several tests (1979).
+    """Return p values after Holm's correction (1979) for several tests.
 
     If the corrected p values are compared with a level, the probability of one or more false alarms
     stays below this level.

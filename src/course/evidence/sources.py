@@ -1,4 +1,4 @@
-"""Name the sources of the course as the pages do, while `references.bib` has the full entries."""
+"""List the sources of the course by their short names on pages; `references.bib` has the rest."""
 
 from typing import NamedTuple
 

@@ -1,8 +1,8 @@
 """Run the experiment that would most likely refute a claim, and record how it ended.
 
 A claim says in `would_change_if` which other evidence could change its verdict. The *turn* of a
-claim is the experiment that would give this evidence, or the nearest experiment that this course
-can run:
+claim is the experiment that would give this evidence, or the experiment nearest to it that this
+course can run:
 
     @turn(
         "fast_pairs_serve_places", asked="other heads, so many that losing all their pairs costs as
@@ -13,8 +13,8 @@ can run:
     def matched_in_loss() -> Numbers: …
 
 `python -m course.runs turns` runs the experiments and writes data/turns.csv. The card of a claim
-shows the outcome as a second sign. We write the conditions of a turn before we know the numbers, as
-we do for a rule.
+shows the outcome as a second sign. As for a rule, we write the conditions of a turn before we know
+the numbers.
 """
 
 import functools
@@ -41,7 +41,7 @@ class Turn(NamedTuple):
             survives.
         turned: a sentence and a predicate on the numbers. If the predicate is true, the claim does
             not survive. If neither predicate is true, the experiment decides nothing.
-        measured: the result in words, an f-string over the numbers.
+        measured: the result in words, as an f-string that may use the numbers.
         function: the function that measures the numbers.
     """
 

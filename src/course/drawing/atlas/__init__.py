@@ -1,6 +1,6 @@
-"""Show the head atlas, in which you choose a head and see to which tokens each token attends.
+"""Show the head atlas, in which you choose a head and see where each token attends.
 
-It shows every head of a model on one prompt, with and without a kernel.
+The atlas has every head of a model, for one prompt. It works with and without a kernel.
 """
 
 import base64
@@ -44,8 +44,9 @@ class Atlas:
     """Show all heads of a model on one prompt.
 
     The reader chooses a head and points at a token (or moves to it with Tab). The atlas then shows
-    to which tokens this token attends. With a kernel, the reader can type the prompt. Without a
-    kernel, a built page has a picture of all attention matrices and a short script that shows them.
+    to which tokens this token attends. With a kernel, the reader can also type another prompt. A
+    built page, which has no kernel, contains all attention matrices as one picture, and a short
+    script that shows parts of it.
 
     Args:
         read: a function from a prompt to its `Reading`.
@@ -86,7 +87,7 @@ class Atlas:
         return sorted(range(len(scores)), key=lambda k: (-scores[k], k))
 
     def sheet(self) -> str:
-        """Return all attention matrices as one picture, with one row per layer.
+        """Return all attention matrices as one picture, in which each layer has one row.
 
         The grey value is the square root of the weight, so that small weights are visible, too.
         """
@@ -98,7 +99,7 @@ class Atlas:
         return "data:image/png;base64," + base64.b64encode(packed.getvalue()).decode()
 
     def finding(self, head: int, token: int) -> str:
-        """Return a sentence that says to which tokens a token attends in a head."""
+        """Return a sentence that says to which tokens a token attends most in one head."""
         row = self.maps.flatten(0, 1)[head, token, : token + 1]
         most = row.topk(min(3, len(row)))
         looks = ", ".join(
