@@ -1,7 +1,7 @@
-"""Run the checks behind the exercises.
+"""Run the checks of the exercises.
 
-A check calls the learner's function, compares it with the solution, names the mistake, and shows a
-verdict.
+A check calls the learner's function, compares its results with those of the solution, finds the
+mistake if it can, and shows a verdict.
 
 The checks of a chapter are functions with the decorator `@exercise`. They return `Right(sentence,
 picture)` or raise `Wrong(sentence)`. The learner sees a `Verdict`, which is an output and not an
@@ -10,50 +10,51 @@ error, so "Run all" runs to the end.
 Each chapter has ten exercises, in `exercises.ipynb`, `course/chapterN/checks.py` and
 `course/exercises/chapterN.toml`. Their levels go from easy to research (● easy, ●● moderate, ●●●
 demanding, ●●●● hard, ●●●●● research). An exercise that is added later comes last, whatever its
-level. An exercise has these parts: a statement with a line on why it matters, a stub with types and
-an example, a check as the last line of its cell, three hints (what to think about, which function,
-almost the code), and a solution in words. The solution in code is a cell that starts with `# @title
-Solution`, defines only the name `solution`, and ends with `checks.<name>.solution(solution)`. This
-cell is folded on the site, on Colab and in JupyterLab. Two of the ten exercises ask for a
-prediction. `checks.progress()` ends the page.
+level. Each exercise has these parts: a statement with a line on why it matters, a stub with types
+and an example, a check as the last line of the stub's cell, three hints (what to think about, which
+function to use, and almost the code), and a solution in words. The solution in code is a cell that
+starts with `# @title Solution`, defines only the name `solution`, and ends with
+`checks.<name>.solution(solution)`. This cell is folded on the site, on Colab and in JupyterLab. Two
+of the ten exercises ask for a prediction. `checks.progress()` ends the page.
 
 The chapter's table, `src/course/exercises/chapterN.toml`, has the number and the title of each
 exercise under the name of its check. Most checks call `compare("name", answer, solution)`. For
 these checks the table has the `call`, the `cases` and the `mistakes`. The learner sees the text of
-a case and can run it. A common mistake is a line `expression :: sentence`, in which `right` stands
-for the solution. Expressions and cases are evaluated with the names of the chapter's `checks.py`.
-If an exercise has a second function, the table has another entry for it below.
+a case and can run it. Each common mistake is a line `expression :: sentence`, in which `right`
+stands for the solution. Expressions and cases are evaluated with the names of the chapter's
+`checks.py`. If an exercise asks for a second function, the table has another entry below for this
+function.
 
 If no known mistake returns what the learner's function returns, `compare` looks for a relation that
 holds between the results and the expected results on every case. Examples are: transposed, twice as
 large, divided by `n`, right except for the diagonal, no change with an argument. These relations
 are in `relations.toml`. If no relation holds, `exercises/repair.py` looks for one edit of the
-learner's code that makes all cases right. It tells the learner the place and the kind of the edit,
-but never the edit itself, and only under two conditions. The edited function must also agree with
-the solution on the calls in `unseen`, which do not affect the verdict. Also, no other edit may
-repair the function under another name. If several edits repair it and all of them are in one short
-expression, it names this expression. Finally, `compare` tells the learner what the arguments of the
-wrong cases have in common.
+learner's code that makes all cases right. The learner is told the place and the kind of this edit,
+but never the edit itself, and only under two conditions. First, the edited function must also agree
+with the solution on the calls in `unseen`, which do not affect the verdict. Second, no edit of
+another kind may repair the function. If edits of several kinds repair it and all of them are in one
+short expression, the learner is told this expression. Finally, `compare` tells the learner what the
+arguments of the wrong cases have in common.
 
-So add a known mistake only if its sentence says more than these general methods do. Copy the wrong
-answer exactly, and add a case that distinguishes the mistake from the others. A test runs every
-known mistake and expects its sentence.
+So add a known mistake only if its sentence says more than these general methods do. Write the wrong
+answer exactly as a learner would, and add a case that distinguishes this mistake from the others. A
+test runs every known mistake and expects its sentence.
 
-Some checks reject answers themselves. Their sentences are in the table as `refused`, one `condition
-:: sentence` per line, and they call `refuse("name", x=x)`. The sentence of the first condition that
-holds is shown, and it may use names in braces. Conditions and sentences may use the given names and
-those of the module. If a check rejects answers at several places, or if its sentence ends with one
-of several reasons, the table has further rows. `refuse("name", "rows", x=x)` uses such rows, and
-`reason("name", "rows", x=x)` returns the sentence.
+Some checks reject answers themselves, by a call of `refuse("name", x=x)`. The sentences for this
+are in the table as `refused`, one `condition :: sentence` per line. The learner sees the sentence
+of the first condition that holds. Conditions, and the braces in sentences, may use the names given
+in the call (here `x`) and those of the module. If a check rejects answers at several places, or if
+its sentence ends with one of several reasons, the table has further rows. `refuse("name", "rows",
+x=x)` uses such rows, and `reason("name", "rows", x=x)` returns the sentence.
 
-For a prediction the table has `guesses`, each with a sentence that appears once the learner's
-function is right, and `true`, the guess that comes true. Any guess is accepted, and the first one
-is kept. The verdict shows it next to the result of the learner's function.
+For a prediction, the table has `guesses`, each with a sentence that appears once the learner's
+function is right, and `true`, the right guess. Any guess is accepted, and the learner's first guess
+is kept. The verdict shows this guess next to the result of the learner's function.
 
 The time limit of a check (`SECONDS` of processor time) counts only during the learner's calls
-(`run`, or `clocked` for calls of another form), and it never interrupts an import. The search for a
-reason has a separate limit. A check that needs the model calls `checks.model()`, which tells the
-learner that loading takes a while. A learner never sees an exception.
+(`run`, or `clocked` for calls of another form), and it never interrupts an import. The search for
+the mistake has a separate limit. A check that needs the model calls `checks.model()`, which tells
+the learner that loading takes a while. A learner never sees an exception.
 
 `tests/answers/chapterN.toml` has four right answers in different forms for each exercise, and a
 wrong answer for each sentence that the check itself contains. A line is what a learner writes
@@ -118,11 +119,11 @@ MOST_TO_COMPARE = 6  # if two tensors have more numbers, we show the first entry
 
 
 class Wrong(Exception):
-    """Raise this from a check to say in a sentence what the learner's answer does not do yet."""
+    """Report in a sentence what the learner's answer does not do yet. A check raises this."""
 
 
 class Empty(Wrong):
-    """Raise this from a check if the learner has not filled in an answer."""
+    """Report that the learner has not filled in an answer. A check raises this."""
 
 
 class Right(NamedTuple):
@@ -136,7 +137,7 @@ class Right(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Hold the arguments of one call, and the text with which a learner can build them again."""
+    """Hold the arguments of one call, and the text of the call, which a learner can run."""
 
     text: str
     arguments: tuple
@@ -145,10 +146,10 @@ class Case(NamedTuple):
 class Verdict:
     """Show the verdict of a check, "Right" or "Not yet", with a sign, a colour and a sentence.
 
-    A verdict is true in Python if the answer is right. An `empty` answer is not a mistake, so its
-    verdict is grey and says what to do. The verdict on the course's own answer is `quiet`. It shows
-    nothing if the answer passes, so that "Run all" reveals nothing. On the built page, where the
-    verdict is inside a fold, it shows everything.
+    In Python, a verdict is true if the answer is right. An `empty` answer is not a mistake, so its
+    verdict is grey and says what to do. The verdict on the course's own answer is `quiet`: in a
+    notebook it shows nothing if this answer passes, so that "Run all" reveals nothing. On the built
+    page it shows everything, because it is inside a fold there.
     """
 
     def __init__(
@@ -214,9 +215,9 @@ class Exercise:
 
     `solution` runs the check on the course's own answers and leaves no mark in `progress`.
 
-    If there are `guesses`, the first answer is a prediction. Any guess is accepted, and the first
-    one is kept in `guess`. Once the function is right, the verdict shows its result next to the
-    guess, with the sentence that belongs to the guess.
+    If there are `guesses`, the first argument is the learner's prediction. Any guess is accepted,
+    and the first guess is kept in `guess`. Once the function is right, the verdict shows its result
+    next to this guess, with the sentence for this guess.
     """
 
     number: str
@@ -274,8 +275,8 @@ class Exercise:
     def _predicted(self, answers: tuple, quiet: bool) -> tuple[str, tuple, str | None]:
         """Split the answers into the prediction and the other answers.
 
-        We return the first guess, which counts, the other answers, and the current guess if it
-        differs from the first one.
+        The result has three entries: the learner's first guess, which is the one that counts, the
+        other answers, and the current guess if it differs from the first.
 
         Raises:
             Wrong: if there are too few answers or too many, or the prediction is not one of the
@@ -341,7 +342,7 @@ def _state(verdict: Verdict | None) -> str:
 
 
 def progress(values: Iterable[Any]) -> HTML:
-    """Show a list of a chapter's exercises, which of them are right, and which one to do next."""
+    """List a chapter's exercises, with those that are right and the one to do next."""
     exercises = [exercise for exercise in values if isinstance(exercise, Exercise)]
     done = translated(
         f"{sum(bool(exercise.last) for exercise in exercises)} of {len(exercises)} right."
@@ -376,7 +377,7 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
 
     Raises:
         Wrong: if the answer does not consist of real numbers. The sentence begins with `call` and
-            says which `kind` is expected.
+            says that it must `kind`.
     """
     try:
         listed = _floats(
@@ -417,8 +418,8 @@ def _floats(value: Any) -> Any:
 def model() -> models.LanguageModel:
     """Load the embedded model for a check.
 
-    The first call tells the learner that the model is being loaded, because loading takes longer
-    than anything else.
+    The first call tells the learner that the model is being loaded, because this takes longer than
+    anything else in a check.
 
     Raises:
         Wrong: if the model could not be loaded. The sentence says that this is not the learner's
@@ -447,7 +448,7 @@ def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
 def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case]:
     """Read the cases of an exercise from the chapter's table.
 
-    In the cases, `checks` means the chapter's module, as it does on the learner's page.
+    As on the learner's page, the name `checks` in a case stands for the chapter's module.
     """
     return cases(
         {**names, "checks": SimpleNamespace(**names)}, *tables(names)[name][rows].splitlines()
@@ -468,7 +469,7 @@ def normal(*shape: int, seed: int) -> Tensor:
 class Tried(NamedTuple):
     """Hold the outcome of a case: the learner's result and the expected result.
 
-    Both results are kept as they are and in float64. A result is None if the call failed.
+    Both results are kept as they are, and also in float64. A result is None if the call failed.
     """
 
     case: Case
@@ -507,23 +508,24 @@ def compare(
     unseen: Sequence[Case] = (),
     **more: Any,
 ) -> Right:
-    """Compare the learner's function with the solution case by case, and look for the mistake.
+    """Compare the learner's function with the solution on each case, and look for the mistake.
 
     Args:
-        names: the names with which mistakes are evaluated, which are the module's `globals()`.
+        names: the names that the expressions of mistakes may use, usually the module's `globals()`.
             `more` adds further names.
         signature: name and arguments, such as `"share(mask)"`.
         mistakes: one line `expression :: sentence` per mistake. The expression may use the
-            arguments, and the solution as `right`.
+            arguments by their names, and `right` for the solution.
         unseen: further cases that do not decide the verdict. Only a repair of the learner's code
             must be right on them, too.
-        tolerance: the allowed error of an entry. It is relative to the entry, plus a tenth of it
-            relative to the largest entry. Float32 answers get 1e-5.
+        tolerance: the allowed error of an entry, relative to this entry. In addition, a tenth of
+            `tolerance` is allowed relative to the largest entry. For float32 answers, the tolerance
+            is at least 1e-5.
 
     Raises:
-        Wrong: with the first case that differs, both results, and the reason. The reason is the
-            mistake that returns the same on every case, or else the relation that holds between the
-            results and the expected ones on every case.
+        Wrong: if a result differs from the expected one. The sentence has the first such case, both
+            results, and the reason if we find it, which is most often a known mistake with the same
+            results, or a relation between the results and the expected ones.
     """
     name, _, inside = signature.rstrip(")").partition("(")
     tried: list[Tried] = []
@@ -567,10 +569,9 @@ def _compared(call: str, case: Case, got: Any, expected: Any, tolerance: float) 
 def _rest(
     name: str, answer: Any, solution: Callable, remaining: Sequence[Case], tolerance: float
 ) -> list[Tried]:
-    """Run the cases that follow the first wrong one, the smallest first, as long as there is time.
+    """Run the cases after the first wrong one, the smallest first, as long as there is time.
 
-    We need these cases only to find the reason, so nobody should wait for a long call of a wrong
-    function.
+    We need these cases only to find the reason, for which a learner should not have to wait long.
     """
     waiting, tried, spent = sorted(remaining, key=_size), [], 0.0
     while waiting and spent < SEARCH / 2:
@@ -613,7 +614,7 @@ def _looking(differs: str) -> Iterator[None]:
 
 
 def _size(case: Case) -> float:
-    """Estimate how much computation these arguments need, up to a factor."""
+    """Estimate the computing time of a case, up to a constant factor."""
 
     def size(x: Any) -> float:
         if isinstance(x, numbers.Real):
@@ -641,9 +642,9 @@ def tabled(
 def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> str:
     """Return the first sentence in a table whose condition holds, or "" if no condition holds.
 
-    The chapter's table has the lines under `name` and `rows`. Each line is `condition :: sentence`.
-    The condition, and the braces of the sentence, are evaluated with the module's names and
-    `found`.
+    The lines are in the chapter's table, under `name` and `rows`. Each line is `condition ::
+    sentence`. The condition and the braces in the sentence are evaluated with the names of the
+    module and those in `found`.
     """
     names = {**names, **found}
     for condition, sentence in _rows(tables(names)[name][rows]):
@@ -674,8 +675,8 @@ def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
     `call` is the call as the learner would write it.
 
     Raises:
-        Wrong: if the answer is not a function, is empty, raises an error, changes an argument, or
-            returns nothing although a result is expected.
+        Wrong: if the answer is not a function, if it is still empty, or if its call raises an
+            error, changes an argument, or returns nothing (unless `nothing` allows this).
     """
     name = call.partition("(")[0]
     filled(name, answer)
@@ -732,7 +733,7 @@ def _listed(options: Iterable[str]) -> str:
 
 
 def edges(name: str, answer: Any, count: int) -> list[tuple]:
-    """Return the learner's answer as `count` pairs of nodes, whatever container it is."""
+    """Return the learner's answer as a list of `count` pairs of nodes, from any container."""
     filled(name, answer)
     what, theirs = (
         ("a pair of nodes", answer[0]) if count == 1 else (f"{count} pairs of nodes", answer)
@@ -748,7 +749,7 @@ def edges(name: str, answer: Any, count: int) -> list[tuple]:
 
 
 def edge(name: str, answer: Any) -> tuple:
-    """Return the learner's answer as one pair of nodes, whatever container it is."""
+    """Return the learner's answer as one pair of nodes, from any container."""
     return edges(name, answer if answer is ... else [answer], 1)[0]
 
 
@@ -798,8 +799,8 @@ def _rounded(value: Any) -> Any:
 def _differing(got: Any, expected: Any, value: Tensor, target: Tensor) -> str:
     """Describe how a result differs from the expected one.
 
-    The description names NaN, the wrong axis, both results, or the first entry that differs.
-    Numbers have as many digits as are needed to show the difference.
+    The description mentions NaN, the wrong shape, both results, or the first entry that differs,
+    with as many digits as the difference needs.
     """
     mine, theirs = shown(got), shown(expected)
     if torch.isnan(value).any():
@@ -837,7 +838,7 @@ def _rows(text: str) -> list[tuple[str, str]]:
 def _functions(
     mistakes: str, parameters: str, names: Mapping[str, Any]
 ) -> list[tuple[Callable, str]]:
-    """Turn the mistakes of a table into pairs of a function and its sentence."""
+    """Turn the lines of a table of mistakes into pairs of a function and a sentence."""
     return [
         (eval(f"lambda {parameters}: {expression}", dict(names)), sentence)
         for expression, sentence in _rows(mistakes)
@@ -865,7 +866,7 @@ def _why(
     unseen: Any,
     end: float,
 ) -> str:
-    """Return the first reason for a wrong answer that we find before the time `end`.
+    """Return the first reason for a wrong answer that we can find before the time `end`.
 
     `end` is on the thread's own clock. If we find no reason in time, the result is "".
     """
@@ -882,7 +883,7 @@ def _why(
     def mends(function: Callable) -> bool:
         """Return whether an edited function is right on all cases, including the unseen ones.
 
-        We try the cases first that were wrong.
+        We begin with the cases that were wrong.
         """
         order = [tried[k] for k in _wrong_first(tried)]
         if not all(
@@ -941,8 +942,8 @@ def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: C
 def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
     """Return the sentence of the only mistake that gives the same results on all cases but one.
 
-    At least three of these cases must be wrong. Without this rule, a second mistake that shows on
-    a single case (such as 0 log 0) would hide the first mistake.
+    On at least three of these cases the results must be wrong. Without this function, a second
+    mistake that affects a single case (such as 0 log 0) would hide the first mistake.
     """
     explained = {}
     for function, sentence in mistaken:
@@ -966,10 +967,10 @@ def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
 
 
 def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Return the sentence of the only mistake that gives the same result on two wrong cases.
+    """Return the sentence of a mistake that explains two wrong cases, if only one mistake does.
 
-    The two cases are the first wrong one and any other wrong one. We accept such a weak match
-    because the answer may contain two mistakes.
+    One of the two cases must be the first wrong case. We accept such a weak match because the
+    answer may contain two mistakes.
     """
     off = [k for k, outcome in enumerate(tried) if not outcome.right and outcome.value is not None]
     explained = {}
@@ -995,10 +996,10 @@ def _wrong_first(tried: Sequence[Tried]) -> list[int]:
 
 
 def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Look for a pair of mistakes that explains the results.
+    """Return the sentence for two mistakes that together explain the results.
 
-    The first is one of the table. The second is another sign, a factor of one half, or two swapped
-    axes.
+    The first is a mistake of the table. The second is a simple change of its result, such as a
+    wrong sign, a factor of one half, or two swapped axes.
     """
     for turn, words in _relations("turned", "t"):
         for function, sentence in mistaken:
@@ -1058,7 +1059,7 @@ def _has_nan(tensor: Tensor) -> bool:
 def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
     """Read the relations of one kind between results and expected results.
 
-    Each is returned as a function and its words.
+    The result is a list of pairs of a function and its description.
     """
     names = {"torch": torch, "math": math, "equal": _equal}
     return _functions(_read(HERE / "relations.toml")[kind], parameters, names)
@@ -1069,7 +1070,8 @@ def _relation(
 ) -> str:
     """Find a relation between the results and the expected results that holds on every case.
 
-    Only cases count on which the answer runs, and there must be at least two of them.
+    We use only cases on which the answer runs without an error. There must be at least two such
+    cases.
     """
     ran = [outcome for outcome in tried if outcome.value is not None]
     if len(ran) < 2 or not all(outcome.value.numel() and outcome.target.numel() for outcome in ran):
@@ -1111,17 +1113,17 @@ def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
 
 
 def _is_named(parameter: str) -> bool:
-    """Return whether the text of an exercise mentions this argument.
+    """Return whether a message to the learner may name this argument.
 
-    In a table's call, other arguments have a leading underscore.
+    Arguments that the learner does not know have a leading underscore in the table's call.
     """
     return not parameter.startswith("_")
 
 
 def _apart(those: Sequence[tuple], others: Sequence[tuple], parameters: list[str]) -> str:
-    """Find the one property that all arguments in `those` have and none in `others` has.
+    """Find a property that the arguments of all cases in `those` have, and of no case in `others`.
 
-    There must be at least two of the others.
+    The property must be unique, and there must be at least two cases in `others`.
     """
     if not those or len(others) < 2:
         return ""
@@ -1157,7 +1159,7 @@ def _true(holds: Callable, arguments: list) -> bool:
 
 
 def _little(tried: Sequence[Tried]) -> str:
-    """Describe how close the results are, what else they have in common, or how many are right."""
+    """Say the little that we know, such as how close the results are or how many are right."""
     ran = [outcome for outcome in tried if outcome.value is not None]
     if len(ran) < 2 or not all(
         outcome.value.shape == outcome.target.shape and outcome.value.numel() for outcome in ran
@@ -1200,14 +1202,14 @@ def _transformed(ran: Sequence[Tried]) -> str:
 
 
 def _values(results: Iterable[Tensor]) -> set[float]:
-    """Return the different numbers in some results, up to rounding."""
+    """Return the set of numbers that occur in some results, up to rounding."""
     return {float(f"{x:.9g}") for result in results for x in result.flatten().tolist()}
 
 
 def _inverted(ran: Sequence[Tried]) -> str:
-    """Find a change that would turn the results into the expected ones.
+    """Find a simple change that turns the learner's results into the expected results.
 
-    `_transformed` looks for the opposite direction.
+    `_transformed` looks for a change in the opposite direction.
     """
     for function, words in _relations("results", "t"):
         results = [_made(function, (outcome.value,)) for outcome in ran]
@@ -1238,7 +1240,7 @@ def _sizes(argument: Any) -> dict[str, float]:
 
 
 def _sizes_of_case(case: Case, parameters: list[str]) -> dict[str, float]:
-    """Return the numbers that the arguments of a case provide, and numbers computed from them."""
+    """Return the numbers that the arguments of a case provide, and others computed from them."""
     sizes = {}
     for name, argument in zip(parameters, case.arguments, strict=False):
         for of, number in _sizes(argument).items() if _is_named(name) else ():
@@ -1323,7 +1325,7 @@ def _gap(value: Tensor, target: Tensor) -> float:
 
 
 def _region(off: Sequence[Tried]) -> str:
-    """Describe the region in which the results are wrong, if they are right everywhere else."""
+    """Describe the region outside which all results are right, such as the diagonal."""
     if any(
         outcome.value.shape != outcome.target.shape or outcome.value.numel() < 2 for outcome in off
     ):
@@ -1362,7 +1364,7 @@ def _unused(
 ) -> str:
     """Find an argument that should change the result but does not.
 
-    We run cases, at least three of them, with this argument taken from another case.
+    We run at least three cases again, with this argument taken from another case.
     """
     for k, name in enumerate(parameters):
         if not _is_named(name):
@@ -1433,7 +1435,7 @@ def _unchanged(before: Any, after: Any) -> bool:
 
 
 def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
-    """Find the line of the learner's code in which an error occurred.
+    """Find the line of the learner's code in which an error occurred, as words for a sentence.
 
     We also return whether this line raised the error itself.
     """
@@ -1450,12 +1452,11 @@ def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
 def clocked(work: Callable[[], Any], late: str = ENDLESS) -> Any:
     """Run a function under the time limit that all of the learner's calls in one check share.
 
-    Inside another `clocked`, for example if a picture calls the learner's function, the limit that
-    is already running counts.
+    If this function is called inside another `clocked`, for example because a picture calls the
+    learner's function, the limit that is already running applies.
 
     Raises:
-        Wrong: if the time ran out. `late` is the sentence, which says what to do, with braces for
-            the seconds.
+        Wrong: if the time ran out. Its sentence is `late`, in which braces stand for the seconds.
     """
     if _clock.runs:
         return work()

@@ -1,9 +1,8 @@
 """Limit the time of a learner's code.
 
-Limits can be nested, so there is one handler of the interrupt and a stack of limits. A limit that
-runs out raises `Late` in the main thread. If a limit runs out while another one is being set up or
-removed, the one handler for all limits makes sure that we do not take it for a learner who stops
-the cell.
+Limits can be nested, so there is a stack of limits and one handler of the interrupt. A limit that
+runs out raises `Late` in the main thread. With one handler for all limits, an interrupt that
+arrives while a limit is being set up or removed is not mistaken for a learner who stops the cell.
 """
 
 import _thread
@@ -25,9 +24,9 @@ AGAIN = 1.0
 
 
 class Limit:
-    """Count the processor seconds of one block, and also limit its time on the wall clock.
+    """Count the processor seconds of one block, and the seconds on the wall clock.
 
-    On the wall clock at most `patience` times as many seconds are allowed.
+    On the wall clock, the block may take `patience` times as many seconds.
     """
 
     def __init__(self, seconds: float, patience: float):
@@ -39,7 +38,7 @@ class Limit:
         self.began, self.ends = time.thread_time(), time.monotonic() + self.patience * self.seconds
 
     def left(self) -> float:
-        """Return the earliest time, in seconds, until the limit has certainly run out.
+        """Return the seconds until the limit has run out, if the block uses all processor time.
 
         Call this only in the main thread.
         """
@@ -50,9 +49,9 @@ class Limit:
 
 
 class Late(BaseException):
-    """Raise this in a learner's code if its time limit has run out.
+    """Stop a learner's code whose time limit has run out.
 
-    An `except Exception` in that code does not catch it.
+    This is raised in the learner's code. An `except Exception` there does not catch it.
     """
 
     def __init__(self, limit: Limit):
@@ -92,7 +91,7 @@ class Clocks:
         self.changing = False
 
     def ring(self, after: float | None = None) -> None:
-        """Set the alarm to this many seconds.
+        """Set the alarm to ring after this many seconds.
 
         By default it rings at the earliest time at which a limit may have run out.
         """
@@ -126,9 +125,9 @@ class Clocks:
     def handle(self, sign: int, frame: FrameType | None) -> None:
         """Raise `Late` for the outermost limit that has run out.
 
-        An interrupt that the learner caused is passed on. We never interrupt an import, because a
-        module would then lack half of its names for the rest of the session. A limit that runs out
-        during an import starts again.
+        If the interrupt came from the learner, it is passed on. We never interrupt an import,
+        because an incomplete module would then remain for the rest of the session. A limit that
+        runs out during an import starts again.
         """
         if not self.rang:
             signal.default_int_handler(sign, frame)
@@ -155,7 +154,7 @@ CLOCKS = Clocks()
 
 @contextlib.contextmanager
 def limited(seconds: float, patience: float = 1) -> Iterator[Limit]:
-    """Raise `Late` in the block if it takes too long, provided that it runs in the main thread.
+    """Raise `Late` in the block if it takes too long. This works only in the main thread.
 
     Args:
         seconds: the limit. If `patience` is above 1, it is in processor seconds, so that other

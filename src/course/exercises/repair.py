@@ -1,9 +1,9 @@
 """Find one edit that makes the learner's code right.
 
-We tell the learner the place and the kind of the mistake, but never the edit. We do not guess,
-because each edited function is run. We name an edit only if no other edit repairs the function
-under another name. If several edits repair the function and all are in one short expression, we
-name the expression and not the kind of mistake.
+We tell the learner the place and the kind of the mistake, but never the edit. This is not a guess,
+because we run each edited function. We report a kind of mistake only if no edit of another kind
+repairs the function, too. If edits of several kinds do, and all of them are in one short
+expression, we report the expression and not the kind of mistake.
 """
 
 import ast
@@ -169,7 +169,7 @@ def _number(value: float) -> ast.expr:
 
 
 def _whole(node: ast.AST) -> int | None:
-    """Return the integer that a node of the code contains, or None."""
+    """Return the integer that a node of the syntax tree contains, or None."""
     if (
         isinstance(node, ast.UnaryOp)
         and isinstance(node.op, ast.USub)
@@ -189,9 +189,9 @@ def _called(node: ast.AST) -> str:
 
 
 def _counted(function: ast.AST) -> set[int]:
-    """Collect the expressions that are positions or numbers of iterations.
+    """Collect the nodes of the tree in which a mistake by one is likely.
 
-    Such expressions (ends, indices, results) are easily wrong by one.
+    These are expressions for positions or for numbers of iterations (ends, indices, results).
     """
     counted = []
     for node in ast.walk(function):
@@ -293,7 +293,7 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
 def _bracketed(left: ast.expr, op: ast.operator, right: ast.expr) -> Iterator[ast.expr]:
     """Yield the same operations with other brackets.
 
-    We move one side of the operator into the other side, at any depth of its edge.
+    For a - (b + c), for example, this gives (a - b) + c.
     """
     if isinstance(left, ast.BinOp):
         for inner in (ast.BinOp(left.right, op, right), *_bracketed(left.right, op, right)):
@@ -400,8 +400,8 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
     """Return the learner's source code, its syntax tree, and the function in the tree.
 
     Raises:
-        OSError, SyntaxError, TypeError, StopIteration: if the function has no source, or the source
-            cannot be parsed without the code around it.
+        OSError, SyntaxError, TypeError, StopIteration: if the source of the function is not
+            available, or if it cannot be parsed without the code around it.
     """
     source = textwrap.dedent(inspect.getsource(answer))
     tree = ast.parse(source)
@@ -422,8 +422,8 @@ def repaired(
     Args:
         right: a function that says whether an edited function is right, on the cases of the check
             and on further inputs.
-        longest: the seconds allowed for one edit, more than all cases need. We need this limit
-            because an edit may make a loop endless.
+        longest: the seconds allowed for one edit. All cases together must need less. There is a
+            limit because an edit may make a loop endless.
         seconds: the seconds allowed for the whole search. If the search does not finish, the result
             is "", because an edit at another place might repair the function as well.
     """
@@ -515,9 +515,9 @@ def _told(source: str, function: Any, edits: list[Edit]) -> str:
 
 
 def _says_the_same(one: Edit, other: Edit) -> bool:
-    """Return whether the name of one edit is a better description of the other edit's mistake.
+    """Return whether the kind of one edit also describes the other edit's mistake, and better.
 
-    Examples are a wrong sign or an error by one.
+    Examples of such kinds are a wrong sign and an error by one.
     """
     nested = _holds(one.at, other.at) or _holds(other.at, one.at)
     return nested and any(

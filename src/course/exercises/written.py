@@ -1,10 +1,10 @@
-"""Compute with real torch the data with which a web page checks the exercises.
+"""Compute, with real torch, the data that a web page needs to check the exercises.
 
-`chapter(3)` returns the data for all exercises of a chapter. For each table with which the checks
-compare, the data have the cases with their arguments, the expected results, the result of each
-named mistake, and the unseen calls. They also have the results with one argument taken from another
-case, because the check uses these results to find an argument without effect. Functions among the
-arguments stay as code. `course.exercises.page.desk` reads all this without torch.
+`chapter(3)` returns the data for all exercises of a chapter. For each comparison with a table,
+these are the cases with their arguments, the expected results, the results of each known mistake,
+and the unseen calls. There are also the results with one argument taken from another case, with
+which the check finds arguments that have no effect. Functions among the arguments are stored as
+code. `course.exercises.page.desk` reads all this without torch.
 """
 
 import ast
@@ -103,7 +103,7 @@ def tried(function: Callable, arguments: tuple) -> Any:
 
 
 def shortened(value: Any) -> Any:
-    """Return a mistake's result with twelve digits, because we compare at most seven digits."""
+    """Round a mistake's result to twelve digits. At most seven digits are ever compared."""
     if isinstance(value, float):
         return float(f"{value:.12g}") if math.isfinite(value) else value
     if isinstance(value, list):
@@ -139,7 +139,7 @@ def table(
 
 
 class Enough(Exception):
-    """Raise this to stop a check once all its comparisons are recorded."""
+    """Stop a check once all its comparisons are recorded."""
 
 
 class Recorder:
@@ -181,7 +181,7 @@ def comparisons(exercise: checks.Exercise) -> int:
 
 
 def constants(module: ModuleType) -> dict[str, dict]:
-    """Return the constants that a chapter's checks use from modules that a page does not have.
+    """Return constants for a chapter's checks, from modules that a page does not have.
 
     The constants are numbers, texts and lists.
     """

@@ -1,8 +1,8 @@
 """Limit the time of a learner's code in a web page, which has no threads.
 
-Outside pages `course.exercises.clock` does this. Python reports each jump and each call
-(`sys.monitoring`), and then a limit that has run out raises `Late`. A single call of a built-in
-function is not interrupted. If such a call takes too long, the page ends the worker.
+In a notebook, `course.exercises.clock` does this. Here, Python reports each jump and each call
+(`sys.monitoring`), and at such a point a limit that has run out raises `Late`. A call of a built-in
+function cannot be interrupted. If such a call takes too long, the page stops the whole worker.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ class Limit:
 
 
 class Late(BaseException):
-    """Raise this in a learner's code if its time limit has run out.
+    """Stop a learner's code whose time limit has run out.
 
-    An `except Exception` in that code does not catch it.
+    This is raised in the learner's code. An `except Exception` there does not catch it.
     """
 
     def __init__(self, limit: Limit):

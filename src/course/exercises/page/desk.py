@@ -1,10 +1,10 @@
-"""Run a learner's answer in a web page through the same check as in a notebook.
+"""Check a learner's answer in a web page, with the same check as in a notebook.
 
-The page has Python's standard library, a replacement for torch (in this folder), and files of the
-course, which are the checks of a chapter and the modules that they import. Cases, expected results
-and mistakes come as data that we computed with real torch (`course.exercises.written`). An `Absent`
-module replaces each missing module (NumPy, matplotlib, the language model). It can be imported and
-named, but a call of anything in it raises `NotHere`.
+The page has Python's standard library, a replacement for torch (in this folder), the checks of a
+chapter, and the modules of the course that these checks import. Cases, expected results and the
+results of mistakes are data that we computed with real torch (`course.exercises.written`). An
+`Absent` module replaces each module that the page lacks (such as NumPy, matplotlib or the language
+model). It can be imported, but a call of anything in it raises `NotHere`.
 """
 
 import builtins
@@ -47,9 +47,9 @@ HOMES = {
 
 
 class NotHere(BaseException):
-    """Raise this if a check needs something that the page does not have.
+    """Report that a check needs something that the page does not have.
 
-    No `except Exception` of a check or of a learner catches it.
+    An `except Exception` in a check or in a learner's code does not catch this.
     """
 
 
@@ -69,7 +69,7 @@ class AbsentClass(type):
 
 
 class Absent(types.ModuleType):
-    """Replace a missing module or something in it. It can be named, but not called."""
+    """Replace a missing module, or an object in it that code may mention but not call."""
 
     classes = ("ndarray", "integer", "floating", "bool_", "generic", "number")
 
@@ -107,7 +107,7 @@ class Absent(types.ModuleType):
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Create `Absent` modules for what the page lacks, when code imports it.
 
-    The missing modules are well-known packages and parts of the course.
+    These are well-known packages and parts of the course.
     """
 
     outside = (
@@ -381,9 +381,9 @@ class Binomial(NamedTuple):
 
 
 def recorded(name: str, original: Callable) -> Callable:
-    """Return a function that looks up recorded results and computes all other results.
+    """Return a function that looks up its results if they were recorded.
 
-    The others are computed with the replacement for torch.
+    All other results are computed with the replacement for torch.
     """
     results = DATA.get("recorded", {}).get(name, {})
 
@@ -410,7 +410,8 @@ def check(source: str, call: str) -> str:
         call: the line of the check, such as "checks.mask(mask)".
 
     Returns:
-        kind ("right", "wrong", "empty", "error", "absent"), sentence, printed, guess, true.
+        An object with the keys kind ("right", "wrong", "empty", "error" or "absent"), sentence,
+        printed (the learner's output), guess and true.
     """
     printed = io.StringIO()
     file = f"<answer {len(linecache.cache)}>"
@@ -449,14 +450,14 @@ def judged(source: str, file: str, call: str, names: dict) -> tuple[str, str]:
     try:
         verdict = eval(call, names)
     except NameError as error:
-        return "error", f"{error}. The check wants the name that the stub had."
+        return "error", f"{error}. The check needs the name that the stub had."
     except NotHere as absent:
         return elsewhere(absent)
     except MemoryError:
         return "wrong", TOO_MUCH
     sentence = verdict.sentence
     if not verdict.right and "NotInThisPage" in sentence:
-        return "absent", sentence.replace("NotInThisPage: ", "")
+        return "absent", sentence.replace("raised NotInThisPage: ", "failed, because ")
     if "raised MemoryError" in sentence or "index-sized integer" in sentence:
         return "wrong", TOO_MUCH
     if verdict.untried:  # a page has no cells
@@ -472,7 +473,8 @@ TOO_MUCH = (
 def elsewhere(absent: NotHere) -> tuple[str, str]:
     """Return the verdict of a check that needs something the page does not have.
 
-    The verdict is "right" as far as the check could run, or there is none.
+    The verdict is "right" if the check passed as far as it could run. Otherwise there is no
+    verdict.
     """
     if STATE.agreed and DATA["further"].get(STATE.number):
         return "right", f"{STATE.agreed} {DATA['further'][STATE.number]}"

@@ -1,7 +1,7 @@
-"""Ask for a guess at the top of a page, keep it, and show it at the end next to the answer.
+"""Ask for a guess at the top of a page, and show it at the end next to the answer.
 
-On a built page the browser keeps the guess, and with a kernel the kernel keeps it. We never mark a
-guess right or wrong.
+On a built page the browser stores the guess, and in a notebook the kernel does. A guess is never
+marked as right or wrong.
 """
 
 import html
@@ -22,7 +22,7 @@ STAYS = "Your guess stays in your browser. At the end of the page it appears nex
 
 
 class Asked(NamedTuple):
-    """Hold a question with its options and its unit. Without options it asks for a number."""
+    """Hold a question with its options and its unit. Without options, it asks for a number."""
 
     question: str
     options: tuple[str, ...]

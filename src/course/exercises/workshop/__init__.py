@@ -1,9 +1,10 @@
 """Check the decoder that a reader builds in "Build it".
 
-Each step is an exercise with a table of common mistakes. The correct parts are here, too. Each has
-an argument `mistake`, a word that makes the part do something other than the step asks.
-`course/exercises/workshop.toml` has a sentence for each mistake. If a learner's part returns the
-same as a part with a mistake, the learner reads this sentence.
+Each step is an exercise with a table of common mistakes. We also have correct versions of all
+parts. A correct part has an argument `mistake`, a word that makes the part do something other than
+what the step asks for. `course/exercises/workshop.toml` has a sentence for each mistake. If a
+learner's part returns the same as our part with a mistake, the learner reads the sentence for this
+mistake.
 """
 
 import copy
@@ -45,7 +46,7 @@ def _normal(*shape: int, seed: int = 0) -> Tensor:
 
 
 def drawn(model: nn.Module, seed: int = 0) -> nn.Module:
-    """Return the same module with random weights that are large enough to test every part.
+    """Return a copy of a module with random weights that are large enough to test every part.
 
     The weights of the norms are random, too.
     """
@@ -101,8 +102,8 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
 class Made:
     """Turn a learner's class or function into a function of the cases.
 
-    Errors are reported with the learner's own line. A function can be repaired if `again` builds
-    the same from an edited function.
+    An error message shows the learner's own line. The search for a repair needs `again`, which
+    builds the answer again from an edited function.
     """
 
     def __init__(self, act: Callable, original: Any, again: Callable | None = None):
@@ -133,9 +134,9 @@ def _against(
     *unseen: Case,
     like: Any = None,
 ) -> Right:
-    """Run `compare` for a step, with mistakes that use the same weights as our solution.
+    """Run `compare` for a step. The mistakes use the same weights as our solution.
 
-    The weights are in `like`.
+    These weights are those of `like`.
     """
     row = checks.tables(globals())[name]
     return compare(
@@ -152,9 +153,9 @@ def _against(
 
 
 def by_place(x: Tensor) -> Tensor:
-    """Scale every token by its position and every entry of a head by its index.
+    """Scale every token by its position and every entry of a head by its index, to test rotations.
 
-    Without this scaling a rotation could be invisible.
+    Without this scaling, a wrong rotation might not change the result.
     """
     place, entry = torch.arange(x.shape[-2]), torch.arange(x.shape[-1])
     return x * (1 + place[:, None]) * (1 + entry / 8)
@@ -324,7 +325,7 @@ def _two(pair: Any) -> tuple:
 
 @exercise
 def decoder(places: Any, answer: Any) -> Right:
-    """Check a decoder's positions, the input of its first block, and its logits."""
+    """Check the positions of a decoder, the input of its first block, and its logits."""
     _class("Places", places)
     _class("Decoder", answer)
     like = drawn(Places(), 1)
@@ -359,7 +360,7 @@ GAIN = 20.0  # so that gradients become larger than 1, where people clip them
 class Watched(nn.Module):
     """Record what a training loop does with a small decoder.
 
-    We record the inputs, the gradients, and the optimisers that make steps.
+    We record the inputs, the gradients, and the optimisers whose `step` is called.
     """
 
     def __init__(self):
@@ -383,7 +384,7 @@ class Watched(nn.Module):
         self.gradients.append(self.now)
 
     def stepping(self, optimiser: torch.optim.Optimizer, *_: Any) -> None:
-        """Record an optimiser that is about to make a step.
+        """Record an optimiser when its `step` is called.
 
         We also record whether the gradient is still the one that `backward` computed.
         """
@@ -411,10 +412,12 @@ def _trained(
 ) -> tuple[Watched, Any, Tensor, Tensor]:
     """Train a watched model for a few steps with the learner's function.
 
-    We return the model, the result of `train`, and the model's table before and after.
+    The result has the watched model, what `train` returned, and the weights of the model's table
+    before and after the training.
 
     Args:
-        world: a seed for everything that is drawn without a generator.
+        world: a seed for all random numbers that the learner's code draws without its own
+            generator.
     """
     torch.manual_seed(world)
     model = Watched()
@@ -429,9 +432,9 @@ def _trained(
 
 
 def _stepped(before: Tensor, gradients: list[Tensor]) -> Tensor:
-    """Return the weight that AdamW computes from a weight and these gradients.
+    """Return what a weight becomes after AdamW's steps with these gradients.
 
-    The learning rate is that of the step's text.
+    The learning rate is the one that the text of the exercise gives.
     """
     weight = nn.Parameter(before.clone())
     optimiser = torch.optim.AdamW([weight], lr=5e-3, weight_decay=0.0)
@@ -450,7 +453,7 @@ def _answers(ids: Tensor) -> Tensor:
 
 @exercise
 def training(train: Any, share: Any) -> Right:
-    """Check the training loop (its batches, its loss and its steps) and the accuracy function."""
+    """Check a training loop (its batches, loss and steps) and a function for the accuracy."""
     filled("train", train)
     filled("right", share)
     model, returned, before, after = _trained(train, 1)
@@ -571,7 +574,7 @@ def _share(share: Callable) -> None:
 
 @exercise
 def works(model: Any) -> Right:
-    """Check that a decoder answers correctly at the length of its training."""
+    """Check that a decoder answers correctly at a length at which it was trained."""
     return Right(f"the accuracy at 16 pairs is {_learned('first', model):.2f}, so it answers.")
 
 
@@ -599,7 +602,7 @@ OTHER_ROWS = ("no norm", "state", "first", "sum", "best", "weights")
 def _jacobian(model: nn.Module, ids: tuple[int, ...], mistake: str) -> Tensor:
     """Compute the derivative of the last logits with respect to each entry of each embedding.
 
-    The result is cached, because the search for a mistake uses it many times.
+    The result is cached, because the search for a mistake needs it many times.
     """
 
     def last(x: Tensor) -> Tensor:
@@ -672,7 +675,7 @@ def heard(answer: Any, model: Any) -> Right:
 
 @exercise
 def scattered(answer: Any) -> Right:
-    """Check the random positions that are drawn in training, and the positions used afterwards."""
+    """Check the random positions that a module draws in training, and its positions afterwards."""
     _class("Scattered", answer)
     like = Places()
     with torch.no_grad():
@@ -702,8 +705,8 @@ def scattered(answer: Any) -> Right:
 def attention_on_answer(model: nn.Module, ids: Tensor) -> Tensor:
     """Return each question's attention to its answer, in the head with the largest attention.
 
-    The result has shape (blocks, rows, questions). The head is chosen within each block, so take
-    the largest value over the blocks if you want one number.
+    The result has shape (blocks, rows, questions). The best head is chosen within each block. If
+    you want one number per question, take the largest value over the blocks.
     """
     place, x, blocks = NEEDLE.answers(ids)[:, None, -QUESTIONS:, None], model.embed(ids), []
     for block in model.blocks:
@@ -810,7 +813,7 @@ def _turned(x: Tensor, mistake: str = "") -> Tensor:
 
 @exercise
 def turned(theta: Any, answer: Any) -> Right:
-    """Check the four rotation angles, and the rotation by these angles."""
+    """Check a tensor of four rotation angles, and a function that rotates by these angles."""
     filled("theta", theta)
     angles = checks.tensor("theta", theta)
     if not _close(angles, THETA.double()):
@@ -861,7 +864,8 @@ def _layered(settings: dict, mistake: str = "", turn: Callable = _turned) -> nn.
 def layered(answer: Any, mixed: Any, roped: Any) -> Right:
     """Check the logits of a decoder whose lower layer has a window.
 
-    The decoder has our weights. The verdict then reports the result of its training.
+    For the check, the decoder gets our weights. The verdict then reports the accuracies of the
+    learner's two trained decoders.
     """
     filled("layered", answer)
     like = drawn(_layered({}), 3)
@@ -926,7 +930,7 @@ def _scaled(logits: Tensor, mistake: str = "") -> Tensor:
 
 @exercise
 def scaled(answer: Any) -> Right:
-    """Check a function for scalable softmax, row by row against the course's function."""
+    """Check a function for scalable softmax, by comparing each row with the course's function."""
     cases = [
         Case("logits", (_logits(1, 40, 1),)),
         Case("logits", (_logits(2, 5, 2),)),
@@ -1034,7 +1038,7 @@ def counted(n: int, d: int, seed: int) -> tuple[Tensor, Tensor]:
 
 @exercise
 def held_out(answer: Any) -> Right:
-    """Check a linear probe on vectors to which it was not fitted."""
+    """Check a function that tests a linear probe on vectors to which the probe was not fitted."""
     return _against("held_out", answer, _held_out, checks.given(globals(), "held_out"))
 
 

@@ -1,4 +1,4 @@
-"""Measure in one call what the pages "Now yours" measure, for any decoder that `parts.mine` reads.
+"""Measure everything that the pages "Now yours" measure, for any decoder that `parts.mine` reads.
 
 `tests/test_workshop.py` compares the results with those of the pages.
 """
@@ -23,10 +23,10 @@ PLACED = 150  # the longest length that a table of positions has rows for
 
 
 def measured(model: Decoder) -> dict[str, dict[str, float]]:
-    """Return the numbers that `parts.note` saves, under the same names.
+    """Return all numbers that the pages save with `parts.note`, under the same names.
 
-    The numbers are grouped by chapter, from 0 (Build it) to 6. The decoder of chapter 5 is a copy
-    that is trained 50 steps further.
+    The numbers are grouped by chapter, from 0 (Build it) to 6. The numbers of chapter 5 come from a
+    copy of the decoder that is trained for 50 more steps.
     """
     with torch.no_grad():
         numbers = {

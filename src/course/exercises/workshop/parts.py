@@ -1,8 +1,9 @@
 """Provide the decoder of the page "Build it".
 
-The workshop uses it, and so do readers who have not built a decoder. A `mistake` is one word that
-makes a part do something other than a step asks. The checks recognise a learner's mistake by
-comparing with it.
+The workshop uses these parts, and so do readers who have not built a decoder of their own. A
+`mistake` is a short text that makes a part do something other than what the step asks for. The
+checks recognise a learner's mistake by comparing the learner's part with a part that has this
+mistake.
 """
 
 import copy
@@ -42,7 +43,7 @@ def softmax(logits: Tensor) -> Tensor:
 
 
 def batch(n: int, generator: torch.Generator, rows: int = 32) -> tuple[Tensor, Tensor]:
-    """Draw sequences of n pairs and four questions, with their targets, as on the page."""
+    """Draw sequences of n pairs and four questions, with their targets, as the page does."""
     order = torch.rand(rows, 8, generator=generator).argsort(1)
     asked_keys, others = order[:, :4], order[:, 4:]
     key = others.gather(1, torch.randint(4, (rows, n), generator=generator))
@@ -62,7 +63,7 @@ def rows(n: int, seed: int = 0, count: int = 32) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def right(model: nn.Module, n: int, rows: int = 64) -> float:
-    """Return a decoder's accuracy on sequences of n pairs that training has not drawn."""
+    """Return a decoder's accuracy on sequences of n pairs that were not drawn in training."""
     ids, targets = batch(n, torch.Generator().manual_seed(10**6 + n), rows)
     return float((model(ids).argmax(-1) == targets)[targets != -100].double().mean())
 
@@ -215,11 +216,11 @@ def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
 def exchanged(
     model: Decoder, turn: Callable | None = None, where: bool = True, **settings: Any
 ) -> Decoder:
-    """Return a copy of a decoder with the same weights but with other parts.
+    """Return a copy of a decoder with the same weights in which some parts are replaced.
 
-    The other parts can be a rotation or a function for the attention weights. Arguments that are
-    not given stay as they were. If `where` is false, the copy has no positions, neither a table nor
-    a rotation.
+    You can replace the rotation and, for example, the function for the attention weights. Settings
+    that you do not give stay as they are. If `where` is false, the copy has no table of positions,
+    and it has no rotation unless `turn` gives one.
     """
     changed = copy.deepcopy(model)
     for block in changed.blocks:
@@ -232,7 +233,7 @@ def exchanged(
 
 
 def untrained(model: Decoder, seed: int = 0) -> Decoder:
-    """Return the same decoder with new weights, drawn from a seed as PyTorch draws them."""
+    """Return a copy of a decoder with new weights, drawn by PyTorch's own rules from a seed."""
     fresh = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(require.seed(seed))
@@ -247,7 +248,7 @@ def untrained(model: Decoder, seed: int = 0) -> Decoder:
 def shelf() -> Path:
     """Return the folder in which a reader's decoder is kept.
 
-    On Colab this is the mounted drive, and otherwise the folder above the notebook's.
+    On Colab this is the mounted drive, and otherwise the parent of the notebook's folder.
     """
     drive, folder = Path("/content/drive/MyDrive"), Path.cwd()
     if compute.building():  # on the book's pages we leave no file in the sources
@@ -281,7 +282,8 @@ def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path
 def _named(path: Path) -> str:
     """Return the text that tells the reader where a file is.
 
-    A built page gives only the file's name, because its path would be that of the build machine.
+    On a built page the text has only the name of the file, because the folder is one of the machine
+    that built the page.
     """
     return path.name if compute.building() else str(path)
 
@@ -289,8 +291,8 @@ def _named(path: Path) -> str:
 def note(chapter: str, sentence: str, **numbers: float) -> None:
     """Save the reader's sentence about a decoder and its numbers for one chapter.
 
-    The file is `my-notes.json` in the decoder's folder. For each number that the reference decoder
-    has, too, we print the reference's number for comparison.
+    The file is `my-notes.json` in the decoder's folder. We print each number, and for comparison
+    the number of the reference decoder if there is one.
 
     Raises:
         ValueError: if chapter or sentence is not a text, a number is not finite, or the file does
@@ -329,7 +331,8 @@ def unfinished(sentence: str) -> bool:
 def notes(path: Path | None = None) -> dict[str, dict]:
     """Read a file of notes as a dictionary keyed by chapter.
 
-    Without a path we read the notes on the reference decoder. A missing file gives no notes.
+    Without a path, the notes are those on the reference decoder. If the file does not exist, the
+    dictionary is empty.
 
     Raises:
         ValueError: if the file does not contain notes.
@@ -362,8 +365,8 @@ def mine(path: Path | str | None = None) -> Decoder:
     We read the file that `keep` wrote, and print which decoder was loaded.
 
     Raises:
-        ValueError: if there is no file at the given path, it is damaged, or it holds no decoder of
-            this page.
+        ValueError: if there is no file at the given path, or if the file is damaged or contains no
+            decoder of this page.
     """
     if (
         path is not None
@@ -387,7 +390,7 @@ def _turned(x: Tensor) -> Tensor:
 def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
     """Return the block settings of a decoder that the page "Train it here" saved.
 
-    The result is empty if the file does not describe its design.
+    If the file does not describe the decoder's design, the result is empty.
     """
     for name, value in design.items():
         known = DESIGN[require.choice("what its design names", name, DESIGN)]

@@ -1,10 +1,10 @@
-"""Replace torch by pure Python, for exercises that run in a web page.
+"""Replace torch by pure Python code, for exercises that run in a web page.
 
-The module has only the names that the course's tasks need. It computes with Python lists and rounds
-each result to its dtype as torch does. It has no gradients (except
-`torch.autograd.functional.jacobian`, by differences), no modules, no devices and no NumPy. A
-missing name raises `NotInThisPage`, whose message says so. tests/test_page_torch.py compares the
-functions with those of torch one by one.
+The module has only the names that the course's exercises need. It computes with Python lists and
+rounds each result to its dtype as torch does. It has no modules, no devices and no NumPy, and it
+computes derivatives only in `torch.autograd.functional.jacobian`, by differences. If code uses a
+name that is missing here, it gets the error `NotInThisPage`, whose message says so.
+tests/test_page_torch.py compares each function with that of torch.
 """
 
 import math
@@ -45,7 +45,7 @@ globals().update(
 
 
 class _Quiet(nullcontext):
-    """Do nothing, as a context or a decorator, because there are no gradients to switch off."""
+    """Do nothing, in place of `torch.no_grad`, because there are no gradients to switch off."""
 
     def __call__(self, function: Any) -> Any:
         return function

@@ -12,7 +12,10 @@ __all__ = ["jacfwd", "jacrev", "vmap"]
 
 def jacrev(func: Callable, argnums: int = 0) -> Callable:
     if argnums != 0:
-        raise NotInThisPage("derivatives by another argument than the first")
+        raise NotInThisPage(
+            limit="`torch.func.jacrev` and `torch.func.jacfwd` differentiate only with respect to "
+            "the first argument"
+        )
     return lambda x, *more: jacobian(lambda y: func(y, *more), x)
 
 

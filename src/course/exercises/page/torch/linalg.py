@@ -12,7 +12,7 @@ ROUNDS = 60  # the largest number of sweeps of Jacobi rotations, of which ten ar
 
 
 class LinAlgError(RuntimeError):
-    """Raise this if a matrix cannot be inverted."""
+    """Report that a matrix cannot be inverted."""
 
 
 class Eigen(NamedTuple):
@@ -49,7 +49,7 @@ def real_matrix(A: Tensor, name: str, square: bool = False) -> None:
 def each_matrix(A: Tensor, work: Any) -> list:
     """Apply a function to each matrix of a batch.
 
-    The result has one list of rows for each part of the function's result.
+    If the function returns several parts, the result has one list over the batch for each part.
     """
     rows = A.reshape(-1, *A.shape[-2:]).tolist()
     return list(zip(*map(work, rows), strict=True))
@@ -143,7 +143,7 @@ def transposed(rows: list) -> list:
 
 
 def completed(rows: list) -> list:
-    """Complete orthogonal rows of length 1 with the missing rows that are orthogonal to them."""
+    """Replace each None in a list of orthonormal rows by a further orthonormal row."""
     length = len(next(row for row in rows if row)) if any(rows) else len(rows)
     units = iter([[float(i == j) for j in range(length)] for i in range(length)])
     for k, row in enumerate(rows):
@@ -202,7 +202,7 @@ def eliminated(matrix: list[list[float]], right: list[list[float]]) -> tuple[lis
 def solve(A: Tensor, B: Tensor) -> Tensor:
     real_matrix(A, "linalg.solve", True)
     if A.ndim > 2:
-        raise NotInThisPage("torch.linalg.solve of batches")
+        raise NotInThisPage(limit="`torch.linalg.solve` takes only a single matrix")
     vector = B.ndim == 1
     solution, det = eliminated(A.tolist(), (B.unsqueeze(1) if vector else B).tolist())
     if det == 0:
@@ -268,7 +268,7 @@ def qr(A: Tensor, mode: str = "reduced") -> Orthogonal:
         ]
 
     if mode != "reduced":
-        raise NotInThisPage("torch.linalg.qr in another mode than “reduced”")
+        raise NotInThisPage(limit="`torch.linalg.qr` works only with the mode “reduced”")
     q, r = each_matrix(A, work)
     return Orthogonal(batch(q, A), batch(r, A))
 
@@ -308,7 +308,9 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = Fals
 def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
     real_matrix(A, "linalg.matrix_norm")
     if tuple(dim) != (-2, -1) or keepdim:
-        raise NotInThisPage("torch.linalg.matrix_norm over other axes than the last two")
+        raise NotInThisPage(
+            limit="`torch.linalg.matrix_norm` works only along the last two axes, without `keepdim`"
+        )
     if ord == "fro":
         return operations.norm(A, 2, (-2, -1))
     if ord in ("nuc", 2, -2):

@@ -10,10 +10,16 @@ from collections.abc import Callable, Iterable
 
 
 class NotInThisPage(AttributeError):
-    """Raise this if code needs a part of torch that the replacement does not have."""
+    """Report that code needs a part of torch that the replacement does not have.
 
-    def __init__(self, name: str):
-        super().__init__(f"the small stand-in for PyTorch that runs in this page has no {name}")
+    Args:
+        name: what is missing. The message says that the replacement does not have it.
+        limit: instead of a name, a sentence that says what the replacement can do.
+    """
+
+    def __init__(self, name: str = "", limit: str = ""):
+        lack = f"has no {name}" if name else f"cannot do this: {limit}"
+        super().__init__(f"the small stand-in for PyTorch that runs in this page {lack}")
 
 
 class dtype:
@@ -41,7 +47,7 @@ class dtype:
 
 
 class device(str):
-    """Name the only device, which is the CPU."""
+    """Describe the only device, which is the CPU."""
 
     type = "cpu"
 
@@ -78,7 +84,7 @@ def to_bfloat(x: float) -> float:
 
 
 def wrapped(x: float, bits: int) -> int:
-    """Return an integer in `bits` bits, which wraps around as in C if it is too large."""
+    """Return an integer that fits in `bits` bits. A larger one wraps around, as in C."""
     half = 1 << bits - 1
     if isinstance(x, float) and not math.isfinite(x):
         return -half
@@ -130,7 +136,7 @@ def remainder(a: float, b: float) -> float:
 def power(a: float, b: float) -> float:
     """Return a to the power of b.
 
-    If both are unbounded integers, we square within 64 bits.
+    If both are integers of unlimited size, we compute within 64 bits.
     """
     if isinstance(a, int) and isinstance(b, int):
         return pow(a, b, 1 << 64) if b >= 0 else int(abs(a) == 1) * (a if b % 2 else 1)

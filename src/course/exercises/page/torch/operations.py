@@ -1,4 +1,4 @@
-"""Provide the functions of the torch replacement, most of which are also methods of a tensor."""
+"""Provide the functions of the torch replacement. Most of them are also methods of a tensor."""
 
 import bisect
 import builtins
@@ -884,13 +884,13 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Sum products of entries over all letters that are not in the result."""
+    """Multiply operands entry by entry, and sum over the letters that the result does not have."""
     operands = (
         operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
     )
     left, arrow, right = equation.replace(" ", "").partition("->")
     if "..." in equation:
-        raise NotInThisPage("einsum with “...”")
+        raise NotInThisPage(limit="`einsum` does not support an ellipsis (“...”)")
     terms = left.split(",")
     letters = "".join(terms)
     if not arrow:
@@ -1142,7 +1142,7 @@ def numel(input: Tensor) -> int:
 
 def vmap(function: Callable, in_dims: Any = 0, out_dims: int = 0) -> Callable:
     if in_dims != 0 or out_dims != 0:
-        raise NotInThisPage("vmap over other axes than the first")
+        raise NotInThisPage(limit="`vmap` works only along the first axis")
     return lambda *given: stack([function(*arguments) for arguments in zip(*given, strict=True)])
 
 
@@ -1188,7 +1188,7 @@ METHODS |= {"angle": angle, "conj": lambda x: unary(x, lambda z: z.conjugate())}
 
 
 class Generator:
-    """Generate random numbers, which are not the same as those of torch."""
+    """Generate random numbers. They differ from those that torch would generate."""
 
     def __init__(self, device: Any = None):
         self.random = python_random.Random(0)

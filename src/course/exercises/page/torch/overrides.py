@@ -1,4 +1,4 @@
-"""Let a mode observe every result, as torch's modes do."""
+"""Let a mode observe every result, as the modes of torch do."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from torch.tensor import watchers
 class TorchFunctionMode:
     """Call `__torch_function__` for each operation while the block runs.
 
-    Unlike in torch, the result already exists at the time of the call.
+    Unlike in torch, the operation has already computed its result when this is called.
     """
 
     def __enter__(self) -> "TorchFunctionMode":

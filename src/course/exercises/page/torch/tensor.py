@@ -13,6 +13,7 @@ from torch import numbers
 from torch.numbers import NotInThisPage, dtype, float32, float64, int64, promoted, rounded
 
 AXES = ("dim", "axis")  # two names of the same argument
+GRADIENTS = "only `torch.autograd.functional.jacobian` computes derivatives, by differences"
 watchers: list[Callable] = []  # functions that are called with every result, set by torch.overrides
 
 
@@ -128,13 +129,11 @@ class Tensor:
 
     def requires_grad_(self, needed: bool = True) -> "Tensor":
         if needed:
-            raise NotInThisPage(
-                "gradients (only torch.autograd.functional.jacobian, by differences)"
-            )
+            raise NotInThisPage(limit=GRADIENTS)
         return self
 
     def backward(self, *_: Any, **__: Any) -> None:
-        raise NotInThisPage("gradients (only torch.autograd.functional.jacobian, by differences)")
+        raise NotInThisPage(limit=GRADIENTS)
 
     def numpy(self, **_: Any) -> None:
         raise NotInThisPage("NumPy")
@@ -166,7 +165,7 @@ class Tensor:
 
     def view(self, *shape: Any) -> "Tensor":
         if len(shape) == 1 and isinstance(shape[0], dtype):
-            raise NotInThisPage("views as another dtype")
+            raise NotInThisPage(limit="`view` cannot change the dtype")
         shape = inferred(sizes(shape), self.numel())
         if not self.is_contiguous():
             raise RuntimeError(
@@ -496,7 +495,7 @@ def sizes(given: Sequence) -> list[int]:
 
 
 def inferred(shape: Sequence[int], count: int) -> list[int]:
-    """Return a shape in which the size -1 is replaced by the size that fits.
+    """Replace the size -1 in a shape by the size that fits the number of entries.
 
     Raises:
         RuntimeError: if no size fits the number of entries.
@@ -512,7 +511,7 @@ def inferred(shape: Sequence[int], count: int) -> list[int]:
 
 
 def axis(x: Tensor, dim: int, more: int = 0) -> int:
-    """Return the number of an axis counted from 0, for a number that may be negative.
+    """Return the number of an axis, counted from 0. The given number may be negative.
 
     Raises:
         IndexError: if the tensor has no such axis.
@@ -543,8 +542,8 @@ def kind_of(value: Any) -> dtype:
 def result_type(*values: Any) -> dtype:
     """Return the dtype of the result of an operation on these values.
 
-    Within a kind, tensors with axes take precedence over tensors without axes, and tensors without
-    axes over numbers.
+    If values are of the same kind (such as integers), the dtypes of tensors with axes take
+    precedence over those of tensors without axes, and these over numbers.
     """
     ranks: list[dtype | None] = [None, None, None]
     for value in values:
@@ -578,9 +577,9 @@ def number(value: Any) -> Any:
 def tensor(
     data: Any, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor made of nested lists of numbers or of tensors without axes."""
+    """Make a tensor from nested lists, which contain numbers or tensors without axes."""
     if requires_grad:
-        raise NotInThisPage("gradients (only torch.autograd.functional.jacobian, by differences)")
+        raise NotInThisPage(limit=GRADIENTS)
     values, shape = read(data)
     if dtype is None:
         dtype = float32 if not values else None
@@ -629,7 +628,7 @@ def read(data: Any) -> tuple[list, list[int]]:
 def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
     """Return the view that the integers and slices of an index select.
 
-    We also return the index tensors, keyed by the axes in which they still have to choose entries.
+    We also return the index tensors that must still be applied to this view, keyed by axis.
     """
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [tensor(p) if isinstance(p, list | range) else p for p in parts]
@@ -727,7 +726,7 @@ def chosen_entries(x: Tensor, chosen: dict[int, Tensor]) -> Tensor:
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> list[int]:
-    """Return the common shape to which all shapes can be broadcast.
+    """Return the smallest shape to which all given shapes can be broadcast.
 
     Raises:
         RuntimeError: if there is no common shape.
@@ -749,7 +748,7 @@ def broadcast_shape(*shapes: Sequence[int]) -> list[int]:
 
 
 def finished(result: Any, *given: Any) -> Any:
-    """Report the result of an operation to all watchers, and return the result."""
+    """Report the result of an operation to all watchers (see `torch.overrides`), and return it."""
     for watch in watchers:
         watch(result, given)
     return result
@@ -765,7 +764,7 @@ def unary(x: Any, function: Callable, to_float: bool = False, to: dtype | None =
 
 
 def worked_in(x: Any, own: dtype) -> Any:
-    """Return an operand in the dtype in which we compute, which is float32 for smaller dtypes."""
+    """Convert an operand to the dtype in which we compute, which is float32 for smaller dtypes."""
     if own.kind != 2 or own == float64:
         return x
     if isinstance(x, Tensor):
@@ -889,7 +888,7 @@ Tensor.__invert__ = lambda self: unary(
 def lines(x: Tensor, dims: Sequence[int]) -> tuple[list[list], list[int]]:
     """Return the lists of entries along some axes, and the shape of the other axes.
 
-    There is one list for each position in the other axes.
+    There is one list for each combination of indices in the other axes.
     """
     axes_left = [k for k in range(x.ndim) if k not in dims]
     length = math.prod(x.shape[k] for k in dims)

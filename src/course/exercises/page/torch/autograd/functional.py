@@ -1,4 +1,4 @@
-"""Compute Jacobians with central differences of two step sizes.
+"""Compute Jacobians by central differences with two step sizes.
 
 For smooth functions in float64 the result is exact to about ten digits.
 """
@@ -16,12 +16,15 @@ STEP = 2e-3
 def jacobian(
     func: Callable, inputs: Any, create_graph: bool = False, vectorize: bool = False, **_: Any
 ) -> Tensor:
-    """Return the derivative of each entry of a function's result with respect to each input entry.
+    """Return the derivatives of all entries of a function's result by all entries of its input.
 
     The first axes belong to the result, and the last axes belong to the input.
     """
     if not isinstance(inputs, Tensor):
-        raise NotInThisPage("the Jacobian with respect to several tensors")
+        raise NotInThisPage(
+            limit="`torch.autograd.functional.jacobian` differentiates only with respect to a "
+            "single tensor"
+        )
     x = inputs.to(float64)
     columns = []
     for k in range(x.numel()):

@@ -9,7 +9,7 @@ __all__ = ["functional"]
 
 
 class Module:
-    """Replace the class `torch.nn.Module` wherever code only names it."""
+    """Replace `torch.nn.Module` in code that only mentions this class."""
 
     def __init__(self, *_: Any, **__: Any):
         raise NotInThisPage("modules (`torch.nn.Module`)")

@@ -37,10 +37,11 @@ def pad(
 ) -> Tensor:
     """Add entries at both ends of the last axes.
 
-    The numbers in `pad` are pairs that begin with the last axis. Negative numbers remove entries.
+    `pad` has two numbers for each axis, beginning with the last axis. Negative numbers remove
+    entries.
     """
     if mode != "constant":
-        raise NotInThisPage("padding in another mode than “constant”")
+        raise NotInThisPage(limit="`pad` works only with the mode “constant”")
     for k in range(len(pad) // 2):
         before, after, dim = pad[2 * k], pad[2 * k + 1], input.ndim - 1 - k
         filling = [value or 0] if input.dtype.kind else [bool(value)]
