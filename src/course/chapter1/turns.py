@@ -29,11 +29,17 @@ KINDS = ("gcn", "ggnn")
         "have ended without a fit"
     ),
     survives=(
-        "each seed takes fewer epochs than the shortest run without it",
+        (
+            "with the question at every node, each seed takes fewer epochs than the shortest "
+            "other run"
+        ),
         lambda everywhere, root: all(max(everywhere[kind]) < root[kind] for kind in root),
     ),
     turned=(
-        "in one network most seeds need as many epochs",
+        (
+            "in one of the networks most seeds need at least as many epochs as the shortest "
+            "other run"
+        ),
         lambda everywhere, root: any(
             sum(epochs >= root[kind] for epochs in everywhere[kind]) > len(everywhere[kind]) / 2
             for kind in root
@@ -68,10 +74,10 @@ def other_seeds() -> Numbers:
         "released training sets, instead of all possible orders"
     ),
     survives=(
-        "32 numbers of 32 bits cannot hold them at r = 8",
+        "at r = 8, 32 numbers of 32 bits cannot distinguish these orders",
         lambda bits: bits > 32 * 32,
     ),
-    turned=("one number of 32 bits can", lambda bits: bits <= 32),
+    turned=("one number of 32 bits can distinguish them", lambda bits: bits <= 32),
     measured=(
         "The bound is about unseen orders and not about training accuracy, because the "
         "released sets have at most {most:,} orders, which {bits} bits distinguish at every "
@@ -111,11 +117,14 @@ def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
         "learning rate three times as high (also the tree), two seeds each, for 50 epochs"
     ),
     survives=(
-        "in both every run at two hops fits earlier, or ends higher, than every run at three",
+        (
+            "in both set-ups every run at two hops fits earlier, or ends at a higher "
+            "accuracy, than every run at three hops"
+        ),
         lambda near, far: all(max(near[name]) < min(far[name]) for name in near),
     ),
     turned=(
-        "in one of them most runs at three hops are as early as a run at two",
+        "in one of the set-ups most runs at three hops do as well as some run at two hops",
         lambda near, far: any(
             sum(each <= max(near[name]) for each in far[name]) > len(far[name]) / 2 for name in near
         ),
@@ -154,8 +163,8 @@ def _outcomes(runs: list[tuple[float, float]]) -> str:
 @turn(
     "attention_picks_the_leaf",
     asked="We trained six seeds at r = 5 with half the learning rate for 50 epochs",
-    survives=("most fit", lambda fitted: 2 * sum(fitted) > len(fitted)),
-    turned=("none fits", lambda fitted: not any(fitted)),
+    survives=("most of the runs fit", lambda fitted: 2 * sum(fitted) > len(fitted)),
+    turned=("no run fits", lambda fitted: not any(fitted)),
     measured=(
         "{sum(fitted)} of {len(fitted)} runs fit. The others end at an accuracy of {', "
         "'.join(f'{x:.2f}' for x in rest) or 'none'}"
@@ -181,7 +190,7 @@ def more_seeds() -> Numbers:
         "on thirty random graphs of 12 nodes"
     ),
     survives=("no Jacobian exceeds the bound", lambda most: max(most.values()) <= 1 + 1e-9),
-    turned=("one does", lambda most: max(most.values()) > 1 + 1e-9),
+    turned=("one Jacobian exceeds the bound", lambda most: max(most.values()) > 1 + 1e-9),
     measured=(
         "The largest ratio of a Jacobian to its bound is {', '.join(f'{x:.3f} ({name})' for "
         "name, x in most.items())}"
@@ -218,8 +227,9 @@ def other_activations() -> Numbers:
     ),
     survives=(
         (
-            "by rows and without loops the form is right at each distance of both, and no other "
-            "normalisation gives it anywhere"
+            "normalised by rows and without loops, the matrix agrees with the closed form at "
+            "each distance for both kinds of nodes, and no other normalisation agrees "
+            "anywhere"
         ),
         lambda ratio: all(
             (abs(x - 1) < 1e-9) == (name in ("row", "row, a leaf"))
@@ -228,7 +238,10 @@ def other_activations() -> Numbers:
         ),
     ),
     turned=(
-        "another normalisation gives it at each distance, or this one does not",
+        (
+            "another normalisation agrees with the closed form at each distance, or this one "
+            "does not"
+        ),
         lambda ratio: any(
             all(abs(x - 1) < 1e-9 for x in each) != (name in ("row", "row, a leaf"))
             for name, each in ratio.items()
@@ -266,11 +279,14 @@ def other_distances() -> Numbers:
         "crowds, a ring of cliques, a lollipop) with as many layers as 1, 2 and 4 diameters"
     ),
     survives=(
-        "hops lead beyond the error in a case, as on the chapter's own graphs",
+        "hops predict significantly better in some case, as on the chapter's own graphs",
         lambda z: any(beyond([-x for x in z], 3)),
     ),
     turned=(
-        "resistance leads beyond the error in more cases than a coin gives, and hops in none",
+        (
+            "resistance predicts significantly better in more cases than a coin would give, "
+            "and hops predict significantly better in no case"
+        ),
         lambda z: (
             not any(beyond([-x for x in z], 3)) and more_than_a_coin(sum(beyond(z, 3)), len(z))
         ),
@@ -306,14 +322,14 @@ def other_graphs() -> Numbers:
         "compared width 4 with 32 and 64"
     ),
     survives=(
-        "the far Jacobian and the own one rise on most graphs at both widths",
+        "the far Jacobian and a node's own Jacobian rise on most graphs at both widths",
         lambda far, own: all(
             2 * sum(a > 1.1 and b > 1.1 for a, b in zip(far[w], own[w], strict=True)) > len(far[w])
             for w in far
         ),
     ),
     turned=(
-        "the far one falls on most graphs at one width",
+        "the far Jacobian falls on most graphs at one of the widths",
         lambda far: any(2 * sum(x < 0.9 for x in each) > len(each) for each in far.values()),
     ),
     measured=(
@@ -344,10 +360,16 @@ def gaussian_weights() -> Numbers:
         "We put a norm before each layer, as networks of this depth have: H + relu(A norm(H) W)"
     ),
     survives=(
-        "from D to 4 D the own Jacobian grows on a graph, as with a skip connection",
+        (
+            "from D to 4 D layers a node's own Jacobian grows on some graph, as with a skip "
+            "connection"
+        ),
         lambda own: max(own) > 1,
     ),
-    turned=("far and own Jacobian fall on every graph", lambda own, far: max(*own, *far) < 1),
+    turned=(
+        "the far Jacobian and a node's own Jacobian fall on every graph",
+        lambda own, far: max(*own, *far) < 1,
+    ),
     measured=(
         "From D to 4 D layers (D is the diameter), on 7 graphs, a node's own Jacobian is "
         "multiplied by {min(own):.2g} to {max(own):.2g} and the far Jacobian by "
@@ -368,11 +390,11 @@ def with_norms() -> Numbers:
     "topology_decides",
     asked="We took widths of 4 to 128 instead of 4 and 32",
     survives=(
-        "graphs differ by more than the widths do, those of one diameter by less",
+        "all graphs differ by more than the widths do, and graphs of one diameter differ by less",
         lambda by_graph, by_width, alike: by_graph > by_width > alike,
     ),
     turned=(
-        "graphs differ by less than the widths do, or those of one diameter by more",
+        "all graphs differ by less than the widths do, or graphs of one diameter differ by more",
         lambda by_graph, by_width, alike: by_graph < by_width or alike > by_width,
     ),
     measured=(
@@ -403,13 +425,16 @@ def wider_widths() -> Numbers:
         "geometric graph and a random 3-regular graph"
     ),
     survives=(
-        "on one the nodes grow by less than 1.5 a layer, on another by more, and the walks on all",
+        (
+            "each layer multiplies the nodes by less than 1.5 on one graph and by more on "
+            "another, and the walks by more on all graphs"
+        ),
         lambda nodes, walks: (
             min(nodes.values()) < 1.5 < max(nodes.values()) and min(walks.values()) >= 1.5
         ),
     ),
     turned=(
-        "the nodes grow so on all, or the walks do not",
+        "the nodes grow that fast on all graphs, or the walks do not",
         lambda nodes, walks: min(nodes.values()) >= 1.5 or min(walks.values()) < 1.5,
     ),
     measured=(
@@ -446,14 +471,17 @@ def other_fields() -> Numbers:
     ),
     survives=(
         (
-            "the far Jacobian rises beyond its error in more cases than a coin gives, and falls "
-            "so in none"
+            "the far Jacobian rises significantly in more cases than a coin would give, and "
+            "falls significantly in no case"
         ),
         lambda z: (
             more_than_a_coin(sum(beyond(z, 11)), len(z)) and not any(beyond([-x for x in z], 11))
         ),
     ),
-    turned=("it falls beyond its error in a case", lambda z: any(beyond([-x for x in z], 11))),
+    turned=(
+        "the far Jacobian falls significantly in some case",
+        lambda z: any(beyond([-x for x in z], 11)),
+    ),
     measured=(
         "The far Jacobian rises significantly in {sum(beyond(z, 11))} of {len(z)} cases and "
         "falls significantly in {sum(beyond([-x for x in z], 11))}{': ' * bool(falls)}{', "
@@ -510,10 +538,13 @@ _AGAINST_RANDOM = {  # the same for all three rewiring methods
     ),
 }
 _LEADS = (
-    "it is behind in none and ahead in more cases than a coin gives",
+    (
+        "the method is significantly worse in no case, and significantly better in more cases"
+        " than a coin would give"
+    ),
     lambda z, ahead, behind: behind == 0 and more_than_a_coin(ahead, len(z)),
 )
-_FALLS_BEHIND = ("it is behind in a case", lambda behind: behind > 0)
+_FALLS_BEHIND = ("the method is significantly worse in some case", lambda behind: behind > 0)
 
 
 @turn("gtr_beats_random_edges", survives=_LEADS, turned=_FALLS_BEHIND, **_AGAINST_RANDOM)
@@ -552,13 +583,13 @@ def sdrf_elsewhere() -> Numbers:
     ),
     survives=(
         (
-            "on more graphs than a coin gives a node feels another one the less the more commute "
-            "time is between them"
+            "on more graphs than a coin would give, a node is less sensitive to another node "
+            "if the commute time between them is longer"
         ),
         lambda over: more_than_a_coin(sum(x > 0 for x in over.values()), len(over)),
     ),
     turned=(
-        "on half of the graphs it does not",
+        "on at least half of the graphs this is not so",
         lambda over: 2 * sum(x <= 0 for x in over.values()) >= len(over),
     ),
     measured=(

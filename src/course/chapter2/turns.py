@@ -24,8 +24,8 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
     asked="We took random weights of two other scales: 0.02, and embeddings of N(0, 1)",
     survives=(
         (
-            "with the fractions kept at each scale an average gives the least influential token "
-            "less than the tree's worst node, and squares keep ten times as much"
+            "at each scale, the least influential token has less weight in an average than "
+            "the tree's worst node, and with squares it has more than ten times this weight"
         ),
         lambda rows: all(
             each["causal"] < each["tree"] and each["squares"] > 10 * each["causal"]
@@ -33,7 +33,10 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
         ),
     ),
     turned=(
-        "at one scale an average does not lose it, or squares do",
+        (
+            "at one scale, it has as much weight in an average as the tree's worst node, or "
+            "less weight with squares"
+        ),
         lambda rows: any(
             each["causal"] >= each["tree"] or each["squares"] < each["causal"]
             for each in rows.values()
@@ -85,13 +88,13 @@ def other_scales() -> Numbers:
     ),
     survives=(
         (
-            "tokens 41 to 47 are above an equal share when trained and below it with random "
-            "weights, in each text"
+            "in each text, the sensitivity to tokens 41 to 47 is above an equal share after "
+            "training and below it with random weights"
         ),
         lambda trained, fresh: min(trained) > 1 > max(fresh),
     ),
     turned=(
-        "when trained they are below it in most texts",
+        "after training it is below an equal share in most texts",
         lambda trained: sum(x < 1 for x in trained) > len(trained) / 2,
     ),
     measured=(
@@ -129,8 +132,11 @@ def relative_changes() -> Numbers:
         "We took a text ten times as long, 640 tokens of the course's prose, and equally "
         "many random tokens"
     ),
-    survives=("over half of the heads still give it more than 0.3", lambda share: min(share) > 0.5),
-    turned=("under a fifth of them do", lambda share: min(share) < 0.2),
+    survives=(
+        "over half of the heads still give the first token more than 0.3 of their attention",
+        lambda share: min(share) > 0.5,
+    ),
+    turned=("fewer than a fifth of the heads do", lambda share: min(share) < 0.2),
     measured=(
         "On 640 tokens, {share[0]:.0%} of the heads have a sink on prose and {share[1]:.0%} "
         "on random tokens"
@@ -156,13 +162,16 @@ def long_text() -> Numbers:
     ),
     survives=(
         (
-            "the sink falls below half of its score in each text, whichever way the coordinates "
-            "are chosen"
+            "in each text, the sink score falls below half of its value, whichever way the "
+            "coordinates are chosen"
         ),
         lambda fixed, anew: max(*fixed, *anew) < 0.5,
     ),
     turned=(
-        "three fixed coordinates leave it above nine tenths in most texts",
+        (
+            "with three fixed coordinates, the score stays above nine tenths of its value in "
+            "most texts"
+        ),
         lambda fixed: sum(x > 0.9 for x in fixed) > len(fixed) / 2,
     ),
     measured=(
@@ -186,8 +195,11 @@ def clamped() -> Numbers:
     asked=(
         "We took random weights of scale 0.02 and with embeddings of N(0, 1), each on seven texts"
     ),
-    survives=("both ends have twice the least at each scale", lambda lead: min(lead.values()) > 2),
-    turned=("at one scale they have not", lambda lead: min(lead.values()) < 2),
+    survives=(
+        "at each scale, both ends have more than twice the smallest sensitivity",
+        lambda lead: min(lead.values()) > 2,
+    ),
+    turned=("at one scale this is not so", lambda lead: min(lead.values()) < 2),
     measured=(
         "The first and the last token have at least {', '.join(f'{x:.1f} ({name})' for name, "
         "x in lead.items())} times the smallest sensitivity, which is that of token {', "
@@ -214,14 +226,17 @@ def u_at_three_scales() -> Numbers:
     "two_kinds_of_squashing",
     asked="We let a layer keep a fraction of 0.3 and of 0.99, and took 63 nodes instead of 31",
     survives=(
-        "with more layers the tree's worst-heard share rises and the causal one falls in each",
+        (
+            "with more layers, the weakest influence rises in the tree and falls in causal "
+            "attention, in each set-up"
+        ),
         lambda rows: all(
             tree == sorted(tree) and causal == sorted(causal, reverse=True)
             for tree, causal in rows.values()
         ),
     ),
     turned=(
-        "in most they do not",
+        "in most set-ups this is not so",
         lambda rows: (
             2 * sum(tree[-1] > tree[0] and causal[-1] < causal[0] for tree, causal in rows.values())
             < len(rows)
@@ -270,8 +285,8 @@ def deeper_with_attention_fixed() -> Numbers:
         "We took 24 tokens and six layers instead of 12 and three, with three seeds at four "
         "degrees of sharpness"
     ),
-    survives=("one Jacobian exceeds the path sum", lambda true: max(true) > 1),
-    turned=("none does", lambda true: max(true) <= 1),
+    survives=("the Jacobian of one decoder exceeds the path sum", lambda true: max(true) > 1),
+    turned=("no Jacobian exceeds the path sum", lambda true: max(true) <= 1),
     measured=(
         "The Jacobian exceeds the path sum in {sum(x > 1 for x in true)} of {len(true)} "
         "decoders, by a factor of {max(true):.1f} at most"
@@ -305,7 +320,7 @@ def _deeper(column: str) -> list[float]:
         lambda over: min(over.values()) > 1,
     ),
     turned=(
-        "in most set-ups none does",
+        "in most set-ups no token's Jacobian exceeds it",
         lambda over: 2 * sum(x <= 1 for x in over.values()) > len(over),
     ),
     measured=(
@@ -359,7 +374,7 @@ def _long_profiles() -> list[Tensor]:
         "in each text the rank correlation of sensitivity and position stays above -0.5",
         lambda order: min(order) > -0.5,
     ),
-    turned=("in each it is below", lambda order: max(order) < -0.5),
+    turned=("in each text it is below -0.5", lambda order: max(order) < -0.5),
     measured=(
         "On three texts of 256 tokens, the rank correlation of the sensitivity with the "
         "position is {', '.join(f'{x:.2f}' for x in order)}"
@@ -375,11 +390,17 @@ def longer_texts() -> Numbers:
     "valley_survives_training",
     asked="We took texts of 256 tokens instead of 48 in the trained network",
     survives=(
-        "in each text both ends have twice the least, and the least is not in the last sixth",
+        (
+            "in each text, both ends have more than twice the smallest sensitivity, and the "
+            "token with the smallest is not in the last sixth"
+        ),
         lambda lead, least: min(lead) > 2 and max(least) < LONG * 5 / 6,
     ),
     turned=(
-        "in each there is no such lead, or the least is in the last sixth",
+        (
+            "in each text, one end has less than twice the smallest sensitivity, or the token"
+            " with the smallest is in the last sixth"
+        ),
         lambda lead, least: max(lead) < 2 or min(least) >= LONG * 5 / 6,
     ),
     measured=(
@@ -420,13 +441,16 @@ def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
     ),
     survives=(
         (
-            "keeping 0.9 or 0.95, rollout ranks the tokens better than the mask in more texts "
-            "than a coin gives"
+            "if a layer keeps 0.9 or 0.95, rollout ranks the tokens better than the mask in "
+            "more texts than a coin would give"
         ),
         lambda above: any(more_than_a_coin(above[kept], 7) for kept in (0.9, 0.95)),
     ),
     turned=(
-        "at every share kept it is at or below the mask in more texts than a coin gives",
+        (
+            "for every kept fraction, rollout is no better than the mask in more texts than a"
+            " coin would give"
+        ),
         lambda above: all(more_than_a_coin(7 - count, 7) for count in above.values()),
     ),
     measured=(
@@ -479,13 +503,13 @@ def replaced_tokens() -> Numbers:
     asked="We took a new random matrix in each layer instead of one, for 12 and 40 tokens",
     survives=(
         (
-            "the first token has all but 1e-6 after 400 layers, and no share is above the product "
-            "of the allowed factors"
+            "after 400 layers, the first token has all the weight up to 1e-6, and no other "
+            "weight is above the product of the allowed factors"
         ),
         lambda first, over: min(first) > 1 - 1e-6 and max(over) <= 1 + 1e-9,
     ),
     turned=(
-        "it has less, or one is",
+        "the first token has less, or another weight is above this product",
         lambda first, over: min(first) <= 1 - 1e-6 or max(over) > 1 + 1e-9,
     ),
     measured=(
@@ -519,8 +543,11 @@ def a_new_matrix_each_layer() -> Numbers:
 @turn(
     "repeated_tokens_have_no_sink",
     asked="We took fourteen other tokens, in 64 and 256 copies",
-    survives=("no token gives a sink to a twentieth of the heads", lambda sinks: max(sinks) < 0.05),
-    turned=("one gives it to a fifth", lambda sinks: max(sinks) > 0.2),
+    survives=(
+        "for no token, a twentieth of the heads have a sink",
+        lambda sinks: max(sinks) < 0.05,
+    ),
+    turned=("for one token, a fifth of the heads have a sink", lambda sinks: max(sinks) > 0.2),
     measured=(
         "In {len(sinks)} rows of equal tokens, {min(sinks):.1%} to {max(sinks):.1%} of the "
         "heads have a sink"
@@ -545,11 +572,17 @@ def other_repeated_tokens() -> Numbers:
     "sink_values_are_small",
     asked="We took only the sink heads, text by text",
     survives=(
-        "in each text the median is below that of the others, and under 90% are below one half",
+        (
+            "in each text, the median ratio is below 1, and fewer than 90% of the ratios are "
+            "below one half"
+        ),
         lambda middle, small: max(middle) < 1 and max(small) < 0.9,
     ),
     turned=(
-        "in each over 90% are below one half, or in one the median is not below",
+        (
+            "in each text, over 90% of the ratios are below one half, or in one text the "
+            "median is not below 1"
+        ),
         lambda middle, small: min(small) > 0.9 or max(middle) >= 1,
     ),
     measured=(
@@ -577,8 +610,8 @@ def sink_heads_only() -> Numbers:
 @turn(
     "hiding_the_sink_breaks_the_model",
     asked="We hid the first four tokens from all tokens, as in the source, instead of one",
-    survives=("the loss rises by half a nat in no text", lambda cost: max(cost) < 0.5),
-    turned=("it rises by half a nat in each text", lambda cost: min(cost) > 0.5),
+    survives=("in no text does the loss rise by half a nat", lambda cost: max(cost) < 0.5),
+    turned=("in each text the loss rises by half a nat", lambda cost: min(cost) > 0.5),
     measured=(
         "If the first four tokens are hidden from all tokens, the loss after token 64 "
         "changes by {min(cost):+.2f} to {max(cost):+.2f} nats (7 texts)"
