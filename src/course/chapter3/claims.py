@@ -84,7 +84,7 @@ LOW, HIGH = Threshold(0.9), Threshold(1.1)  # as fractions of the limit
 def early_noise_is_forgotten() -> Numbers:
     """Measure how the total variation from noise on the first tokens falls with the length.
 
-    We also compare this total variation with its limit.
+    We also compare n times this total variation with its limit, where n is the length.
     """
     lengths, limit = [50, 200, 350, 500, 10_000], constructions.perturbation_limit()
     variation = constructions.perturbed_total_variation(lengths).mean(0)
@@ -137,9 +137,10 @@ STILL = Threshold(0.1)
     nothing=("equal rows", {"last": [0.0, 0.0]}),
 )
 def proof_is_rough() -> Numbers:
-    """Measure how much the last entries of two rows of logits differ.
+    """Measure a difference of logits that the proof of Theorem B.3 assumes to vanish.
 
-    The second row has one token more than the first row.
+    The proof compares a row of logits with the row after one more token, entry by entry. The
+    result is the absolute difference between their last entries, for n = 10 and n = 10,000.
     """
     rows = [3 * torch.exp(-torch.arange(n, -1, -1, dtype=torch.float64) / 10) for n in (10, 10_000)]
     return {
@@ -211,7 +212,7 @@ TENFOLD = Threshold(10)
     null="the claim is that the encodings are alike",
 )
 def encodings() -> Numbers:
-    """Measure which fraction of a distance remains at 10,000 tokens, for each position encoding.
+    """Measure what fraction of a distance remains at 10,000 tokens, for each position encoding.
 
     The distance is how far one repeated token moves a layer's output. For ALiBi with equal content,
     the result also has the distance itself at n = 1,000 and 10,000.
@@ -231,7 +232,7 @@ def _left(distances: torch.Tensor) -> float:
 
 
 def named(shares: dict[str, float]) -> str:
-    """Write fractions with their names as a list."""
+    """Format fractions with their names as one line of text."""
     return ", ".join(f"{name} {style.number(share)}" for name, share in shares.items())
 
 
@@ -364,7 +365,7 @@ FEWER, FURTHER = Threshold(0.2), Threshold(1.5)
     dealt={"rounding_readers": ("errors", "type")},
 )
 def the_reader_decides() -> Numbers:
-    """Measure what three readouts still find in rounded hidden states, for each kind of error."""
+    """Measure what three readouts recover from rounded hidden states, for each kind of error."""
     rows = data.table("rounding_readers").query("type == 'bf16'")
     mean = rows.groupby("errors")[["nearest", "off", "variation"]].mean()
     found = {name: [column[measures.ERRORS[k]] for k in (0, 2, 3)] for name, column in mean.items()}
@@ -472,10 +473,7 @@ FIVEFOLD = Threshold(5)
     nothing=("a distance that stays", {"falls": [1.0, 1.0]}),
 )
 def separators_do_not_follow() -> Numbers:
-    """Measure by which factor the distance between last states falls if there are commas.
-
-    It falls with the length of the sequence.
-    """
+    """Measure the factor by which the distance between last states falls with n, with commas."""
     curves = measures.separator_curves()
     return {"falls": [1 / _left(curves[f"commas, n to n + {step}"]) for step in (1, 3)]}
 
@@ -675,7 +673,7 @@ MOST, FEW = Threshold(0.9), Threshold(0.5)  # fractions of the runs
     null="random weights meet the rule, because the tokenizer makes the longer tokens",
 )
 def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
-    """Count how often one more letter moves the last state more with merged than single letters."""
+    """Count how often one more letter moves the last state further if letters are merged."""
     table = measures.merging(model or models.default())
     more = table[["one letter more", "one token more"]].gt(
         table["one letter more, unmerged"], axis=0

@@ -114,7 +114,7 @@ def falling(
     kind: str = "bf16",
     twin: Float[Tensor, " m"] | None = None,
 ) -> tuple[Axes, str]:
-    """Draw the distance between n and n + 1 ones, with the rounding error of one prompt.
+    """Draw the distance between last states after n and n + 1 ones, and a prompt's rounding error.
 
     Args:
         signal: the distance for each length.
@@ -325,7 +325,8 @@ def figure5(
 ) -> tuple[Axes, str]:
     """Draw how far repeated tokens move the last state, as in Figure 5 of Barbero et al. (2024).
 
-    The curve of `sequence` is drawn together with the curves to compare it with.
+    We draw all curves of `sequence`. The other sequences in `curves` only set the range of the y
+    axis, so that several figures can be compared.
     """
     found, middle = curves[sequence], len(grid) // 2
     changes = ", ".join(

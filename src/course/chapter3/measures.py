@@ -143,7 +143,7 @@ def matched(
         Three tensors. The first has the distance between each candidate's state and the state of
             the prompt, divided by the length of the prompt's state, after each layer. The second
             says which candidate is the right one. The third says whether a linear probe of the
-            state, fitted on the other tokens, names the right token.
+            state, fitted on the other tokens, predicts the right token.
     """
     model, prose = models.default(), probe.encode(models.default(), data.prose())
     first, prompt, candidates = (
@@ -191,13 +191,13 @@ def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
 
     This follows Nikolaou et al. (2025). All earlier tokens are known when a token is recovered. A
     token is recovered if its candidate gives the state of the prompt, within `SAME`, and no other
-    candidate does. We try every candidate, while the authors search the whole vocabulary, led by
-    gradients.
+    candidate does. We try every candidate, while the authors search the whole vocabulary and are
+    guided by gradients.
 
     Returns:
         tokens: the length of the prompt
         recovered: the number of recovered tokens
-        named: the number of tokens that a linear probe of the state names correctly
+        named: the number of tokens that a linear probe of the state predicts correctly
         own: the largest distance between a right token's state and the state of the prompt
         other: the smallest distance between another candidate's state and the state of the prompt
         candidates: the number of candidates
@@ -294,11 +294,12 @@ def replaced(
     Args:
         errors: "its own" keeps the errors. "of another prompt" takes the errors of a later prompt,
             which is one sixteenth of the number of prompts away. "with shuffled coordinates"
-            applies one permutation to the errors of all prompts, so that their sizes, the error of
-            the difference and what neighbours share stay the same. "isotropic" takes a random
-            direction for each prompt. "with signs flipped" flips half of the coordinates, the same
-            ones for all prompts. "its constant part" is only the mean error over all prompts, so
-            this error is shorter, and "without its constant part" is the rest.
+            applies one permutation to the errors of all prompts. This preserves the size of each
+            error, the size of the error of the difference, and what neighbouring errors have in
+            common. "isotropic" takes a random direction for each prompt. "with signs flipped" flips
+            half of the coordinates, the same ones for all prompts. "its constant part" is only the
+            mean error over all prompts, so this error is shorter, and "without its constant part"
+            is the rest.
         seed: the seed of the random choices.
     """
     require.choice("errors", errors, ERRORS + PARTS)
@@ -354,10 +355,10 @@ def readings(
     start: int,
     unembedding: Float[Tensor, "v d"],
 ) -> dict[str, float]:
-    """Measure what several readouts still find in rounded hidden states of repeated ones.
+    """Measure what several readouts still recover from rounded hidden states of repeated ones.
 
-    The first row is the state after `start` ones, and each next row has one more. We ask whether a
-    readout can still tell the number n of ones.
+    The first row is the state after `start` ones, and each further row is the state after one more.
+    We ask whether a readout can still tell the number n of ones.
 
     Returns:
         nearest: the fraction of prompts whose own exact state is the nearest of all exact states
@@ -449,7 +450,7 @@ def repeated_row(token: int) -> dict[str, float]:
         token: the index of one of `FOURTEEN` tokens.
 
     Returns:
-        name: the token, with a line break written as its code
+        name: the token, with a line break written as an escape sequence
         near, far: the median L1 distance between the last states of n and n + 1 copies, for n from
             8 to 16 and from 400 to 511
         fall: far divided by near
@@ -544,7 +545,7 @@ def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
 def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
     """Summarise how well prefixes are distinguished, for all lengths from `start` on.
 
-    The keys of the summary are names for readers.
+    The keys of the summary are phrases that readers see.
     """
     part = Resolution(*(field[start:].double() for field in found))
     return {
@@ -562,7 +563,7 @@ def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
 def prefix_distance(
     states: Float[Tensor, "n d"], lengths: Sequence[int], step: int = 1
 ) -> Float[Tensor, " lengths"]:
-    """Return the L1 distance between the states of the prefixes of n and n + step tokens.
+    """Return the L1 distance between the last states of the prefixes of n and n + step tokens.
 
     The first token is not counted.
     """
@@ -580,7 +581,7 @@ def ones(model: LanguageModel, count: int = 512) -> Int[Tensor, " n"]:
 def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
     """Draw random digits, with a 1 at the given positions (counted from 1).
 
-    Figure 5b of Barbero et al. (2024) ends its sequences on a 1.
+    The sequences in Figure 5b of Barbero et al. (2024) end with a 1.
     """
     digits = torch.randint(0, 10, (n,), generator=torch.Generator().manual_seed(seed)).tolist()
     return "".join(

@@ -1,6 +1,6 @@
 """Run the experiments that might change the verdicts on the claims of chapter 3.
 
-They use other tokens than the 1, other logits and other decays.
+They use tokens other than 1, other logits and other decays.
 """
 
 import itertools
@@ -72,7 +72,8 @@ def other_tokens() -> Numbers:
 def other_tokens_rounded() -> Numbers:
     """Measure how often a state with an error is nearest to its exact state, for other tokens.
 
-    The tokens are repeated. The result has one list per kind of error, with one fraction per token.
+    The prompts repeat one token. The result has one list per kind of error, with one fraction per
+    token.
     """
     table = data.table("fourteen_tokens")
     return {
@@ -333,7 +334,7 @@ def other_widths() -> Numbers:
     ),
 )
 def apart_at_other_widths() -> Numbers:
-    """Measure by which factor the encodings differ in the remaining distance, for each width."""
+    """Measure by what factor the encodings differ in the remaining distance, for each width."""
     left = _other_widths()
     return {"left": left, "times": [max(e.values()) / min(e.values()) for e in left.values()]}
 
@@ -358,8 +359,9 @@ def apart_at_other_widths() -> Numbers:
     ),
 )
 def other_tokens_in_fp16() -> Numbers:
-    """Measure how often a rounded state of n copies is nearer to the exact state of n than n + 1.
+    """Measure how often a rounded state is nearer to its own exact state than to the next one.
 
+    The states are those of n copies of a token, and the next state is that of n + 1 copies.
     The result has one dictionary for bf16 and one for fp16, keyed by the token.
     """
     return variations.right_of_two(("0", " the", "x", ",", "a", " dog"), 100, 300)
@@ -587,7 +589,7 @@ def other_commas() -> Numbers:
 def other_letters() -> Numbers:
     """Count how often one more letter changes the last state more with merging than without.
 
-    The letters are others than in the claim.
+    The letters differ from those in the claim.
 
     Returns:
         `runs`: the number of runs.

@@ -40,7 +40,7 @@ def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] 
         own, isotropic: the median error of each penalty, with bf16's own errors and with isotropic
             errors of the same length
         left_out: both errors with the penalty that `measures.read_out` chooses
-        chosen: a name for this penalty
+        chosen: this penalty, as text
     """
     start, stop = measures.READ
     states = measures.passes(stop)
@@ -61,8 +61,9 @@ def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] 
 
 
 def right_of_two(names: Sequence[str], low: int, high: int) -> dict[str, dict[str, float]]:
-    """Return how often a rounded state of n copies is nearer to the exact state of n than n + 1.
+    """Return how often a rounded state is nearer to its own exact state than to the next one.
 
+    The states are those of n copies of a token, and the next state is that of n + 1 copies.
     The result is keyed by format and token.
     """
 

@@ -314,8 +314,8 @@ def reach(answer: Any) -> Right:
 def _first(bits: int, wrong: Callable[[Tensor, Tensor], Tensor]) -> int:
     """Return the smallest count for which `wrong` is true.
 
-    `wrong` takes the count and the number that is read from the first token's weight. The counts
-    exceed the expected limit by far, and the number is not rounded.
+    `wrong` takes two tensors. One has all counts up to well above the expected limit, and the other
+    has the numbers that are read from the first token's weight, not rounded to integers.
     """
     n = torch.arange(2 ** (bits + 2), dtype=torch.float64)
     return int(wrong(n, 1 / rounded(1 / (1 + n), bits) - 1).nonzero()[0])
@@ -426,7 +426,7 @@ def _state(head: dict[str, Tensor], text: str) -> Tensor:
 
 
 def _far(head: dict[str, Tensor], read: Any, below: float = 0.5) -> int:
-    """Return the largest n for which the head counts all strings of up to n ones right in bf16.
+    """Return the largest n for which the head counts all strings of up to n ones correctly in bf16.
 
     The readout may be at most `below` too low.
     """

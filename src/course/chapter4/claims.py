@@ -76,7 +76,10 @@ SOMEWHERE = Threshold(2**26)  # the largest length that we search
     nothing=("a number type without end", {"exact": True, "limits": {"exact": math.inf}}),
 )
 def collapse_ends_counting() -> Numbers:
-    """Compute the counts up to which the first token's weight shows the count, in each format."""
+    """Compute the largest count that can be read from the first token's weight, in each format.
+
+    The result also says whether exact weights differ for all counts below 5,000.
+    """
     exact = all(Fraction(1, 1 + n) != Fraction(1, 2 + n) for n in range(5000))
     return {
         "exact": exact,
@@ -102,9 +105,9 @@ REACH = {"bf16": 188, "fp16": 1463, "fp32": 11_864_337}
     ),
 )
 def first_token_reach() -> Numbers:
-    """Compute the largest count that the first token's weight shows in each format.
+    """Compute the largest count that can be read from the first token's weight, in each format.
 
-    The result also says up to which count random networks can distinguish n from its neighbours.
+    The result also says up to which count n random networks can distinguish n from n - 1 and n + 1.
     """
     reach = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
     return {
@@ -286,7 +289,7 @@ def read_off(column: str) -> Numbers:
 
 
 def alike(a: float, b: float) -> bool:
-    """Return whether two numbers differ by at most the factor `ALIKE`."""
+    """Return whether two numbers differ by at most a factor of `ALIKE`."""
     return max(a, b) <= ALIKE * min(a, b)
 
 
@@ -374,7 +377,7 @@ def guesses_are_round(model: LanguageModel | None = None) -> Numbers:
     answers = asked.asked_of(model)
     given, few = answers.answer.dropna(), answers[answers.length <= 10]
     if not len(given):
-        raise ValueError(f"{called(model)} named no number, so it cannot decide")
+        raise ValueError(f"{called(model)} gave no number, so it cannot decide this claim")
     tens = int((given % 10 == 0).sum())
     copied, after = asked.from_examples(answers)
     back, rounded, alone = asked.without_examples(answers)
@@ -533,7 +536,7 @@ READ = 0.95  # the accuracy from which a probe can read the count
     nothing=("a read-out that falls nowhere", {"gone": 0, "falls": 0}),
 )
 def copying_fails_at_collapse() -> Numbers:
-    """Measure whether probes still find the digit to copy where a trained copier fails."""
+    """Measure whether probes still recover the digit to copy where a trained copier fails."""
     table = data.table("copying_probed").set_index(["encoding", "seed"])
     right, read, guess, control = (
         table[
@@ -740,7 +743,7 @@ SHUFFLED, RATIO = Threshold(0.3), Threshold(0.5)
     ),
 )
 def the_count_is_there() -> Numbers:
-    """Measure how often three readouts find the count of 20 letters, for each position encoding.
+    """Measure how often three readouts recover the count of 20 letters, for each position encoding.
 
     The readouts are the best linear probe, a linear probe that is fitted on the lengths of the
     decoder's training, and the decoder itself.

@@ -135,7 +135,7 @@ WRITTEN = {
 
 
 def reported(guess: int) -> tuple[Axes, str]:
-    """Draw the talk's answers to 314 ones, and a model that always gives one number."""
+    """Draw the talk's answers to 314 ones, and a model that always gives the same number."""
     table = measures.answers()
     ax = style.axes("", "answer", "", height=3.7)
     names = list(dict.fromkeys(table.model))
@@ -181,7 +181,7 @@ def reported(guess: int) -> tuple[Axes, str]:
 
 
 def always_one_number(guess: int) -> tuple[Axes, str]:
-    """Draw the error of a model that always names one number, as a function of length.
+    """Draw the error of a model that always gives the same number, as a function of length.
 
     In one task all items are ones. In the other task seven tenths of the items are ones.
     """
@@ -478,7 +478,7 @@ def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
 
 
 def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
-    """Draw how often linear probes find the count of 20 letters, before and after training.
+    """Draw how often linear probes recover the count of 20 letters, before and after training.
 
     The x axis is the probe's penalty, and the states are exact or rounded. The figure also shows
     the decoder's own answers and two lower limits. One limit is a probe that gets only the fraction
@@ -542,7 +542,7 @@ READOUTS = {  # what the figure draws of `run_selection.fates`, as name: (column
 
 
 def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw how often three readouts find the count of 20 letters, for each position encoding.
+    """Draw how often three readouts recover the count of 20 letters, for each position encoding.
 
     The readouts are the best linear probe, a linear probe that is fitted on the decoder's own
     training lengths, and the decoder itself.

@@ -21,7 +21,7 @@ from helpers.models import LanguageModel
 
 @cache
 def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
-    """Find the first n for which the rounded state of n ones is nearer to another count's state.
+    """Find the first n for which the rounded state of n ones is nearest to another count's state.
 
     A random Transformer with a first token and a causal mask computes the last hidden state in the
     given format. The state is misread if the exact state of n - 1 or n + 1 ones is nearer to it
@@ -38,10 +38,10 @@ def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
 
 
 def counts_to(dtype: str, seeds: int = 4, most: int = 200) -> str:
-    """Describe up to which count n random networks can tell n from its neighbours.
+    """Describe up to which count n random networks can distinguish n from n - 1 and n + 1.
 
-    The networks are ordered from worst to best. A network tells the count up to the last n before
-    `first_misread`, or up to `most`.
+    The networks are ordered from worst to best. A network can distinguish the counts up to the last
+    n before `first_misread`, or up to `most`.
     """
     last = sorted((first_misread(dtype, most, seed) or most + 1) - 1 for seed in range(seeds))
     low, high = (f"{most} or more" if n == most else str(n) for n in (last[0], last[-1]))
@@ -127,8 +127,8 @@ PLAIN_ACCURACY = 0.16  # per cent, for Case II without separators in one base
 def base_intervals(trials: int) -> pd.DataFrame:
     """Return the talk's accuracies by base, with intervals for `trials` strings per base.
 
-    An interval is the one that the accuracy would have if it had been measured on `trials` strings.
-    Values are in per cent.
+    Each interval is the interval that the accuracy would have if it had been measured on `trials`
+    strings. Values are in per cent.
     """
     table = data.table("reported/counting_separator_base")
     bounds = [_interval(percent, trials) for percent in table.accuracy_percent]
@@ -157,7 +157,7 @@ def base_trend() -> tuple[float, float]:
 
 
 def best_constant(length: int = 19, share: float = counting.SHARE) -> float:
-    """Return the best accuracy of a model that always names one number.
+    """Return the best accuracy of a model that always gives the same number.
 
     Each of `length` letters counts with probability `share`. A model that counts must be more
     accurate than this.
@@ -166,7 +166,7 @@ def best_constant(length: int = 19, share: float = counting.SHARE) -> float:
 
 
 def always(guess: int, lengths: Iterable[int], task: str = "ones") -> list[float]:
-    """Return the absolute error of always naming one number, for each length.
+    """Return the absolute error of always giving the same number, for each length.
 
     In the mixed tasks, the error is the difference to the expected count.
     """

@@ -96,7 +96,7 @@ def copiers(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def best_read(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how often the best linear probe finds the count of 20 letters.
+    """Return how often the best linear probe recovers the count of 20 letters.
 
     Returns:
         One row per position encoding, with means over the seeds. The columns are the trained and
@@ -113,13 +113,13 @@ def best_read(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def fates(table: pd.DataFrame, n: int = 20) -> pd.DataFrame:
-    """Return whether the count of n letters is there, findable and used.
+    """Return three accuracies that say whether a count is in the hidden state, findable, and used.
 
-    The three numbers are accuracies of three readouts, as means over the seeds. *there* is the
-    accuracy of the best linear probe, fitted on counts of 17 to 32 letters except 20. *findable* is
-    that of a linear probe that is fitted on the same lengths as the decoder, 1 to 16 letters. The
-    penalty of this probe is chosen on other strings of these lengths. *used* is the accuracy of the
-    decoder itself.
+    The accuracies are those of three readouts of the count of n letters, as means over the seeds.
+    *there* is the accuracy of the best linear probe, fitted on counts of 17 to 32 letters except
+    20. *findable* is that of a linear probe that is fitted on the same lengths as the decoder, 1 to
+    16 letters. The penalty of this probe is chosen on other strings of these lengths. *used* is the
+    accuracy of the decoder itself.
 
     Returns:
         One row per position encoding, with `there` (at 20 letters only), `findable` and `used` of

@@ -42,12 +42,12 @@ def _turn(pair: Tensor, angle: float) -> Tensor:
 
 @exercise
 def rotated(line: Any, answer: Any) -> Right:
-    """Check the number of the wrong line in a RoPE rotation, and the corrected function."""
+    """Check the line that a reader calls wrong in a RoPE rotation, and their corrected function."""
     named = number("line", line)
     refuse("rotated", line=named)
     if why := reason("rotated", "read", line=named):
         raise Wrong(
-            f"line {named:g} is right: {why} What does the code give where you know the result?"
+            f"line {named:g} is right: {why} Try the code on an input whose result you know."
         )
     found = compare("rotated", answer, _rotated)
     slowest = math.tau / rope.frequencies(128, 10_000)[-1]

@@ -1,6 +1,6 @@
 """Measure the claims of chapter 5.
 
-There is one function for each row of the chapter's table, which has the words of the claims.
+Each function belongs to a row of the chapter's table, and this row states the claim in words.
 """
 
 import itertools
@@ -231,7 +231,7 @@ def rope_makes_places() -> Numbers:
     nothing=("no rotation: some score never turns", {"first": {1.0: [math.inf]}}),
 )
 def one_frequency_loses_content() -> Numbers:
-    """Return the first distance at which a query gives a key a negative score, for 64 angles.
+    """Return the first distance at which the score of a query and a key is negative, for 64 angles.
 
     The angle is the one between query and key. From this distance on, a token with a score of 0 may
     score higher than the key. The result is keyed by frequency, and a distance is infinite if the
@@ -311,7 +311,7 @@ def base_for_a_context() -> Numbers:
     nothing=("bases in no order", lambda tenfold: {"tenfold": tenfold[::-1]}),
 )
 def larger_base_reaches_further() -> Numbers:
-    """Measure the first distance with a negative sum of cosines, for larger and larger bases.
+    """Measure the first distance with a negative sum of cosines, for increasing bases.
 
     A larger base should increase this distance. This is so for powers of ten, but not for two bases
     that are close to each other.

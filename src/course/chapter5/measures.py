@@ -399,10 +399,10 @@ def concentration_row(scale: str) -> dict[str, float]:
 def lead(
     distances: Sequence[int], width: int = 128, base: float = 1e4, count: int = 20_000
 ) -> tuple[Float[Tensor, " m"], Float[Tensor, " m"]]:
-    """Simulate how far a noisy copy of the query is ahead of a random key, at each distance.
+    """Simulate by how much a noisy copy of the query scores higher than a random key.
 
-    The lead is q'R(q + e) - q'Rk, where R is the rotation at this distance. The vectors q, k and e
-    are independent, and their entries have mean 0 and variance 1.
+    The lead at a distance is q'R(q + e) - q'Rk, where R is the rotation at this distance. The
+    vectors q, k and e are independent, and their entries have mean 0 and variance 1.
 
     Returns:
         The mean lead at each distance, and its standard error.
@@ -479,7 +479,8 @@ def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 2
     Returns:
         "first_negative": the first distance with a negative sum, or `None`
         "negative": the fraction of distances with a negative sum
-        "distances": the beginnings of about `points` intervals of distances, even on a log scale
+        "distances": the beginnings of about `points` intervals of distances, evenly spaced on a log
+            scale
         "least" and "largest": the extremes of the sum in each interval, divided by the number of
             pairs
         "limit": the limit that was used

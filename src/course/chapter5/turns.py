@@ -596,19 +596,23 @@ def ranks_on_other_texts() -> Numbers:
     asked="We looked at each seed by itself, at 32, 64 and 128 tokens",
     survives=(
         (
-            "at one of these lengths RoPE or ALiBi is ahead of none by 0.1 in more seeds than a "
-            "coin gives"
+            "at one of these lengths, RoPE or ALiBi is more accurate than no encoding by over 0.1 "
+            "in more seeds than a coin would give"
         ),
         lambda ahead, seeds: any(more_than_a_coin(count, seeds) for count in ahead.values()),
     ),
     turned=(
-        "at each length it is not in more seeds than a coin gives",
+        (
+            "at each length, neither encoding is more accurate by over 0.1 in more seeds than a "
+            "coin would give"
+        ),
         lambda ahead, seeds: all(
             more_than_a_coin(seeds - count, seeds) for count in ahead.values()
         ),
     ),
     measured=(
-        "On copying the last token, RoPE or ALiBi is ahead of no encoding by 0.1 in {', "
+        "On copying the last token, RoPE or ALiBi is more accurate than no encoding by over 0.1 "
+        "in {', "
         "'.join(f'{count} of {seeds} seeds at {n} tokens' for n, count in ahead.items())}"
     ),
 )
@@ -687,7 +691,7 @@ def more_random_tokens() -> Numbers:
     ),
 )
 def halves() -> Numbers:
-    """Measure which fraction of the slash score remains without the fast or slow half of the pairs.
+    """Measure what fraction of the slash score remains without the fast or slow half of the pairs.
 
     Returns:
         `fast`, `slow`: the fraction that remains without this half, for each text and offset.

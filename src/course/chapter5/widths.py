@@ -1,7 +1,7 @@
 """Find the frequency that RoPE should use for dependencies of width W.
 
 We test a single pair, and decoders that choose among all pairs. Wu, Liu and Jadbabaie (2607.07678,
-abstract read) say that the best frequency goes like 1/W.
+abstract read) say that the best frequency scales as 1/W.
 """
 
 import math
@@ -48,7 +48,7 @@ def wanted(width: int, length: int, kernel: str = "window") -> Float[Tensor, " n
 def one_pair_losses(
     theta: Float[Tensor, " t"], weights: Float[Tensor, " n"]
 ) -> Float[Tensor, " t"]:
-    """Return the smallest cross-entropy of attention with a single pair of each frequency, in nats.
+    """Return the smallest cross-entropy of attention with one pair of each frequency, in nats.
 
     The logit at distance m is a cos(θ m) + b sin(θ m). Cross-entropy is convex in a and b, so
     Newton's method finds the best values. A small ridge penalty keeps the amplitudes finite.

@@ -1,6 +1,6 @@
 """Measure the claims of chapter 6.
 
-There is one function for each row of the chapter's table, which has the words of the claims.
+Each function belongs to a row of the chapter's table, and this row states the claim in words.
 """
 
 from itertools import product

@@ -1,6 +1,6 @@
 """Measure the claims of chapter 7.
 
-There is one function for each row of the chapter's table, which has the words of the claims.
+Each function belongs to a row of the chapter's table, and this row states the claim in words.
 """
 
 import math
@@ -57,7 +57,7 @@ def race_positions_are_not_enough() -> Numbers:
 
     Returns:
         `judged`: the verdicts (see `comparison.judge`).
-        `opened`: the tasks that an encoding opens.
+        `opened`: the tasks that an encoding opens (see `comparison.successes`).
         `best`: attention on the answer and accuracy of each encoding that has learned, by task.
     """
     rows = comparison.table()
@@ -376,8 +376,8 @@ def race_nothing_keeps_the_count() -> Numbers:
     rows = comparison.table().query("task == 'counting'")
     won = comparison.successes(comparison.table()).query("task == 'counting'")
     late = comparison.plateaus().query("task == 'counting'").droplevel("task")
-    # judge an entry where more of its runs learned, because one run that learned early says little
-    # compared with eight
+    # judge an entry by the runs with more steps if more of those runs learned, because a single run
+    # that learned early shows less than eight
     larger = late.index[(late.learned >= protocol.CELL * late.runs)]
     larger = [
         name

@@ -100,7 +100,7 @@ def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFram
 
 
 def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
-    """Draw the results of all entries as a table that a click on a heading sorts.
+    """Draw the results of all entries as a table that readers sort by clicking a heading.
 
     Accuracies are dots on one scale from 0 to 1. The numbers are those of `standing`.
     """
@@ -399,9 +399,9 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
 
 
 def stops(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return after how many steps entries learned at their best rate, and their accuracies.
+    """Return how many steps entries took to learn at their best rate, and their accuracies.
 
-    The accuracies are those at this step and at the end.
+    The accuracies are those at the step at which they learned, and at the end of training.
 
     Only entries and tasks with a best rate are included. The last two columns have the accuracy at
     the end at the other rates, which shows whether a conclusion depends on the rate.
@@ -434,7 +434,7 @@ def stops(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return how many steps it takes to learn more pairs at once, at the better learning rate.
+    """Return how many steps training on more pairs at once takes, at the better learning rate.
 
     Returns:
         One row per entry. It has the accuracy at the longest length after training on 16 pairs. For
