@@ -1,1 +1,1 @@
-"""Compute the mathematics that several chapters share, under the names of the field."""
+"""Compute the mathematics that several chapters share, with the field's names for functions."""

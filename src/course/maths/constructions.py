@@ -1,6 +1,6 @@
 """Build the constructions of the theorems on collapse, with and without position encodings.
 
-They are sequences whose last states come together, or which show that a theorem fails.
+Some are sequences whose last hidden states converge. Others show that a theorem fails.
 """
 
 import math

@@ -206,10 +206,11 @@ def _last_answer(line: str) -> re.Match | None:
 
 
 def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
-    """Return the total attention weight of all digits 1, if each 1 leads each 0 by `lead`.
+    """Return the total attention weight of the ones.
 
-    `lead` is a difference of logits. The weight depends only on the ratio of the two counts, so it
-    does not show how many tokens there are (Barbero et al., 2024, proof of Proposition B.9).
+    The logit of each one exceeds the logit of each zero by `lead`. The weight depends only on the
+    ratio of the two counts, so it does not show how many tokens there are (Barbero et al., 2024,
+    proof of Proposition B.9).
 
     >>> round(mass_on_ones(2, 2), 6), round(mass_on_ones(200, 200), 6), round(mass_on_ones(1, 3), 6)
     (0.731059, 0.731059, 0.890768)
@@ -255,7 +256,7 @@ def last_state(
         dtype: the floating-point format of all computations.
 
     Raises:
-        ValueError: if the sequence has other characters than 0 and 1, the encoding is unknown,
+        ValueError: if the sequence has characters other than 0 and 1, the encoding is unknown,
             there are no layers, or the width is not a multiple of 4.
 
     >>> once, twice = last_state("10"), last_state("1010")
@@ -319,8 +320,8 @@ def last_state(
 def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 2**26) -> int:
     """Find the largest n up to which the first token's rounded weight shows the count.
 
-    A first token whose logit leads n others by `lead` gets the weight alpha = 1 / (1 + n
-    exp(-lead)). We round alpha to the format, and read the count as (1/alpha - 1) exp(lead),
+    A first token whose logit exceeds those of n others by `lead` gets the weight alpha = 1 /
+    (1 + n exp(-lead)). We round alpha to the format, and read the count as (1/alpha - 1) exp(lead),
     rounded to the nearest integer. Up to the returned n, this reading is always right.
 
     >>> first_token_limit("bf16"), first_token_limit("fp16")

@@ -144,7 +144,8 @@ def adaptive_entmax(
 def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
     """Return the softmax over the k largest logits, with no weight for the other keys.
 
-    Sparse attention selects keys in this way. All keys that are as large as the k-th are kept.
+    Sparse attention selects keys in this way. All keys whose logits equal the k-th largest one are
+    kept.
 
     >>> [round(w, 4) for w in top_k(torch.tensor([2.0, 1.0, 0.0, -1.0]), 2).tolist()]
     [0.7311, 0.2689, 0.0, 0.0]
@@ -382,9 +383,7 @@ def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
     hidden = torch.isneginf(logits)
     require.tensor("logits", logits.detach().masked_fill(hidden, 0), "... n")
     if not all_hidden and require.readable(logits) and bool(hidden.all(-1).any()):
-        raise ValueError(
-            "logits must leave at least one key in every row that is not hidden (-inf)"
-        )
+        raise ValueError("logits must leave at least one key visible (above -inf) in every row")
 
 
 def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:

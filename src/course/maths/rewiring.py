@@ -111,8 +111,8 @@ def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
 def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
     """Return a copy of the graph with `edges` new edges, which are marked `added=method`.
 
-    The edges are added one after another. Each edge is chosen in the graph that has all earlier
-    ones.
+    The edges are added one after another. Each edge is chosen in the graph that already contains
+    the earlier new edges.
 
     Args:
         method: "sdrf" finds the edge of smallest balanced Forman curvature, and adds the new edge
