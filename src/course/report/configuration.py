@@ -343,7 +343,7 @@ def _size(config: Mapping[str, Any], name: str) -> int:
 
 
 def _mixes(kind: str) -> str:
-    """Return "attention" for a kind of layer with attention, and else the kind itself."""
+    """Return "attention" for a kind of layer with attention, and otherwise the kind itself."""
     if kind.startswith("hybrid"):
         return "attention and a state space"
     return "attention" if "attention" in kind and "linear" not in kind else kind.replace("_", " ")

@@ -49,9 +49,8 @@ def alone(names: Sequence[str], options: object) -> None:
     """
     if options and any(map(takes, names)):
         raise ValueError(
-            f"{WHAT} is always measured in fp32 on the CPU, next to the course's own. "
-            "Leave out --device, --dtype, --plan, --only "
-            "and --compare"
+            f"{WHAT} is always measured in fp32 on the CPU, next to the course's "
+            "reference decoder. Leave out --device, --dtype, --plan, --only and --compare"
         )
 
 

@@ -64,7 +64,7 @@ def unable(need: "Need", subject: Subject) -> str | None:
 
 
 def agrees_with_nothing(name: str, verdict: str, of_nothing: dict[str, str]) -> str | None:
-    """Return why a verdict of "holds" proves nothing for this model, or None if it does.
+    """Return why a verdict of "holds" proves nothing for this model, or None otherwise.
 
     The reason is that the claim's rule gives the same verdict for the claim's null control, with
     this model's numbers.

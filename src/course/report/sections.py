@@ -2,8 +2,8 @@
 
 Each section is a row of `sections.toml` with one function that measures and one that explains.
 `measure(subject, plan)` returns numbers that JSON can store. `tell(numbers, name)` needs only these
-numbers, so a page can be drawn from a file. The sentences are in the table, and say no more than
-was measured.
+numbers, so a page can be drawn from a file. The sentences are in the table, and they claim no more
+than was measured.
 """
 
 import functools

@@ -154,7 +154,8 @@ class Subject:
     def hides(self) -> str | None:
         """Return why attention over 256 tokens is not just the softmax of rotated queries and keys.
 
-        The result is None if it is. Then a section can compute attention from queries and keys.
+        The result is None if it is just this softmax, so that a section can compute attention from
+        queries and keys.
         """
         layers = probe.layers(self.model)
         windows = [layer.window for layer in layers if layer.window and layer.window < MAPS]
