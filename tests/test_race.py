@@ -907,7 +907,7 @@ def test_an_order_that_turns_with_the_rate_hangs_on_it():
         return rates.order("recall", "a", "b", cells(*itertools.chain(*pairs)))
 
     said = [ordered(0.2, 0.1), ordered(0.2, -0.1), ordered(0.2, 0.01), ordered(0.2)]
-    assert said == ["stands at every rate", "hangs on the rate", "inconclusive", "not run"]
+    assert said == ["stands at every rate", "depends on the rate", "inconclusive", "not run"]
 
 
 def test_both_stops_are_told_of_the_runs_that_learned(monkeypatch):

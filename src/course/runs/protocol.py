@@ -77,30 +77,34 @@ FAR_ROWS = 8
 
 # Decisions, written down before the runs ----------------------------------------------------------
 #
-# Two questions, two columns. Is it right? `success`: learned, right in KEPT at the longest length
-# (shown with its 95 % interval over seeds), and by attention that keeps to the answer (SHARP); the
-# same for all entries. Is it better than what it is made of? `gain`: log odds of a right answer,
-# mean of the lengths beyond the trained one, paired over seeds, against RoPE and against the
-# decoder without the one ingredient; Holm's correction over the entries of a task. An ingredient
-# *opens* a task if the entry succeeds and gains against the decoder without it (or that one has not
-# learned). No room: an entry without any error could not be better than this reference by MARGIN.
+# We ask two questions, and the results have one column for each. `success` asks whether an entry is
+# right. The entry must learn the task, at least a fraction KEPT of its answers at the longest
+# length must be right (we show it with its 95% interval over the seeds), and its attention must
+# stay on the answer (SHARP). The rule is the same for all entries. `gain` asks whether an entry is
+# better than the decoder that it changes. It is the log odds of a right answer, as a mean over the
+# lengths beyond the trained one. We compare it, paired by seed, with RoPE and with the decoder
+# without the entry's one ingredient, with Holm's correction over the entries of a task. An
+# ingredient *opens* a task if the entry succeeds and gains against the decoder without the
+# ingredient, or if that decoder has not learned the task. There is no room if even an entry without
+# any error could not be better than the reference by MARGIN.
 
-# right at the trained length, on rows of its own: a run that gets there stops, one that does not
-# has not learned
+# the accuracy at the trained length that counts as learned, on separate rows. A run that reaches it
+# stops, and a run that does not reach it has not learned.
 LEARNED = 0.98
-# of a cell's seeds must have learned, or the cell is "not learned" and compared at no length; where
-# some have not, the share that has is told beside it (0.8 at first: of three seeds all, which one
-# that learns in nine of ten misses in 27 %)
+# the fraction of a cell's seeds that must have learned. Otherwise the cell is "not learned", and we
+# compare it at no length. If some seeds have not learned, we also give the fraction that has. (The
+# value was 0.8 at first. Then all of three seeds had to learn, and an entry that learns in nine of
+# ten runs misses this in 27% of the cases.)
 CELL = 0.5
-# steps between two looks at the criterion; finer in the runs at a fixed budget, which say what
-# training costs
+# the number of steps between two checks of the criterion. It is smaller in the runs with a fixed
+# budget, which measure the training cost.
 CHECKED, FINER = (100, 10)
-MARGIN = math.log(
-    1.25
-)  # of the log odds: at one half it is 0.056 of the share, near 1 a fifth fewer errors
-LEVEL = 0.05  # of a test, after Holm's correction over the remedies of a task
-KEPT = 0.9  # right at the longest length
-SHARP = 0.5  # of a row's attention on one token is called extreme
+# a difference in log odds. At an accuracy of one half it is a difference of 0.056, and near 1 it
+# means a fifth fewer errors.
+MARGIN = math.log(1.25)
+LEVEL = 0.05  # the level of a test, after Holm's correction over the remedies of a task
+KEPT = 0.9  # the accuracy at the longest length that counts as right
+SHARP = 0.5  # the fraction of a row's attention on one token that we call extreme
 EQUAL, NO_ROOM = "equal within 1.25", "no room"
 VERDICTS = (
     "better",
@@ -112,99 +116,108 @@ VERDICTS = (
     "reference not learned",
     "reference not run",
 )
-# Seeds, by rule and not by result, set before any run of an added entry was seen: BUDGET's 15 in
-# the cells of the first table; for added entries 8 at retrieval (`entries.NAMED`), 5 at the last
-# copy (NAMED), 3 in all other cells: at recall, for memories, sums and recurrent networks, at a
-# fixed budget, trained to 128, and beyond 128 tokens. Raised later, with the first seeds known: 15
-# in every cell of the hybrid with scalable softmax, which the conclusion names; at recall 8 of
-# ALiBi and RoPE, where ALiBi's first three stood at the bound, and 15 of stick-breaking: 4 of 8 had
-# learned.
+# The number of seeds follows rules and not results. We set it before we saw any run of an added
+# entry. The cells of the first table have the 15 seeds of BUDGET. Added entries have 8 seeds at
+# retrieval (`entries.NAMED`), 5 at the last copy (NAMED), and 3 in all other cells: at recall, for
+# memories, sums and recurrent networks, at a fixed budget, if trained to 128, and beyond 128
+# tokens. We raised some numbers later, when we knew the results of the first seeds. Every cell of
+# the hybrid with scalable softmax has 15, because the conclusion mentions this entry. At recall,
+# ALiBi and RoPE have 8, because ALiBi's first three seeds were at the bound, and stick-breaking has
+# 15, because 4 of 8 had learned.
 #
-# Design apart from budget, written down before any row of `race_plateau`: every run gets PLATEAU
-# steps and is judged twice, at its first touch of the criterion (as in the table above, the same
-# rows) and at the end. A sentence about a design is said of the end, or of both. "Plateau": the
-# mean over the last third of the budget less that over the third before (PARTS looks in all) has a
-# 90 % interval over seeds within STILL of zero; above it, "still rising"; else "not told". Beyond
-# 128 tokens both states are asked wherever either is right in KEPT at 128, in the mean of the seeds
-# run together. "Stays right": the mean is at least KEPT, and so is the low end of its 95 %
-# interval; with the mean alone, "at the bound". Five seeds, eight where a sentence names the cell,
-# 0, 1, ...; a cell with fewer is shown as such. `race_price`: steps to the criterion at the trained
-# length itself, three seeds, PLATEAU steps at most. `race_twice`, before its first row: twice the
-# width, four layers, retrieval, three seeds, state at the end. Of all pairs of entries whose mean
-# right at 128 differs by .1 or more in the small size (`race_plateau` at the end; else `race`,
-# where it stopped), the order stands if the larger size has the same sign; "not told" within .05 of
-# zero there. What time did not allow is "not run", which opens nothing.
+# To separate a design from its budget, we wrote down these rules before any row of `race_plateau`.
+# Every run gets PLATEAU steps and is judged twice, when it first meets the criterion (the "first
+# touch", as in the table above, with the same rows) and at the end. A sentence about a design is
+# about the end, or about both. To define a "plateau", we subtract the mean over the third of the
+# budget before the last third from the mean over the last third (with PARTS checks in all). The run
+# is at a "plateau" if the 90% interval of this difference over the seeds is within STILL of zero,
+# "still rising" if the interval is above that, and "not told" otherwise. We test beyond 128 tokens
+# both times if at least a fraction KEPT is right at 128 at either time, as a mean over the seeds
+# that are run together. A design "stays right" if both the mean and the low end of its 95% interval
+# are at least KEPT, and is "at the bound" if only the mean is. There are five seeds, or eight if a
+# sentence is about the cell, numbered 0, 1, ... A cell with fewer seeds says so. `race_price`
+# measures the steps to the criterion at the trained length itself, with three seeds and at most
+# PLATEAU steps. We wrote down the rule of `race_twice` before its first row. It has twice the
+# width, four layers, retrieval and three seeds, and uses the state at the end. It is about all
+# pairs of entries whose mean accuracies at 128 differ by 0.1 or more in the small size (at the end
+# of `race_plateau`, or in `race` where it stopped if the entry has no such row). The order of a
+# pair stands if the difference in the larger size has the same sign, and is "not told" if it is
+# within 0.05 of zero. Whatever we had no time for is "not run", which opens nothing.
 PLATEAU, PARTS, STILL = 3000, 6, 0.05
 
-# Three learning rates, written down before any row of `race_plateau` or `race_price` at another
-# rate than .005.
+# We wrote down these rules for three learning rates before any row of `race_plateau` or
+# `race_price` at a rate other than 0.005.
 #
-# .005 was chosen for RoPE with softmax, and every table above has this rate only. So the entries
-# that a sentence names run again at RATES, with the same decoders, batches, criterion and looks,
-# PLATEAU steps each, and the *same* runs are judged at the first touch and at the end. Seeds 0 to
-# 4; 0 to 7 where a sentence rests on the cell; a cell with fewer says so. Rows at .005 that were
-# there stay: they are the same runs.
+# The rate 0.005 was chosen for RoPE with softmax, and every table above has only this rate. So the
+# entries that a sentence mentions run again at RATES, with the same decoders, batches, criterion
+# and checks, and with PLATEAU steps each. The *same* runs are judged at the first touch and at the
+# end. The seeds are 0 to 4, or 0 to 7 if a sentence depends on the cell. A cell with fewer seeds
+# says so. Earlier rows at 0.005 stay, because they are the same runs.
 #
-# * Best rate of an entry at a task: chosen on the trained length only. The rate at which the
-#   largest fraction of its runs learned; between equals the one with the fewest steps to the first
-#   touch on average (a run that has not learned counts all of its steps); of equals, which the last
-#   copy has, the race's own rate. Scores at longer lengths have no part in the choice. An entry
-#   with fewer than two rates run at a task (three seeds or more each) has no best rate there: what
-#   is said of it is said "at a rate of .005".
-# * "Learns" and "price" (steps to the criterion) are said at the best rate. "Does not learn" is
-#   said only where all of RATES were run and at none of them half of the runs learned; else "not
-#   learned at" with the rates.
-# * "First touch" and "end" of a cell are means over one population, the runs that learned, with the
-#   fraction that learned beside them; `stays` is asked of the same runs at the end.
-# * "Goes far" (right in KEPT at 128) is said if it is true at the best rate at both stops. If the
-#   stops differ, the sentence names the stop; if another rate gives the contrary, the sentence
-#   names the rate.
-# * The order of two entries at 128 "stands at every rate" if the difference of means at the end has
-#   one sign, and at least STILL in size, at each rate that both ran; it "hangs on the rate" if the
-#   sign turns; else "inconclusive".
-# * Price with length: `race_price` at .005 and .002, three seeds, at the trained lengths of its
-#   table. An entry that learns at one of the two rates has learned. A ratio of two entries' prices
-#   is of their best rates.
-# * Cells that time did not allow are "not run", and no sentence is about them. Order of running:
-#   retrieval, recall and counting of the entries whose sentences could fall (the hybrid,
-#   stick-breaking, NoPE, RoPE, the differential pairs), then the price, then the rest.
+# * The best rate of an entry at a task is chosen at the trained length only. It is the rate at
+#   which the largest fraction of its runs learned. In a tie, it is the rate with the fewest steps
+#   to the first touch on average (a run that has not learned counts with all of its steps). If
+#   these are equal too, as for the last copy, it is the race's own rate. Scores at longer lengths
+#   play no part in the choice. An entry for which fewer than two rates were run at a task (with
+#   three seeds or more each) has no best rate there, and a sentence about it says "at a rate of
+#   .005".
+# * "Learns" and "price" (steps to the criterion) refer to the best rate. We say "does not learn"
+#   only if all of RATES were run and at none of them half of the runs learned. Otherwise we say
+#   "not learned at" with the rates.
+# * "First touch" and "end" of a cell are means over the same runs, which are those that learned. We
+#   give the fraction that learned next to them. `stays` is tested on the same runs at the end.
+# * We say "goes far" (at least KEPT is right at 128) if this is true at the best rate both at the
+#   first touch and at the end. If these two differ, the sentence says which of them it is about. If
+#   another rate gives the opposite result, the sentence says which rate.
+# * The order of two entries at 128 "stands at every rate" if the difference of the means at the end
+#   has the same sign and at least the size STILL at each rate that was run for both. It "depends on
+#   the rate" if the sign changes, and otherwise it is "inconclusive".
+# * The price as a function of length comes from `race_price` at 0.005 and 0.002, with three seeds,
+#   at the trained lengths of its table. An entry that learns at one of the two rates has learned. A
+#   ratio of two entries' prices uses the best rate of each.
+# * Cells for which we had no time are "not run", and no sentence is about them. The runs are made
+#   in this order: first retrieval, recall and counting of the entries whose sentences could fail
+#   (the hybrid, stick-breaking, NoPE, RoPE, the differential pairs), then the price, then the rest.
 RATES = (0.001, 0.002, 0.005)
-# Rivals, written down before any row of `race_rivals`: retrieval with as many keys as pairs, 128 in
-# all, rates .005 and .002, three seeds, PLATEAU steps, the rules above. "A memory of fixed size
-# fails with more rivals" is said if such an entry learned, stays right (KEPT) at 128 pairs of
-# `retrieval` and falls at 128 pairs of `rivals`, while an entry with full attention stays right at
-# both; FAR lengths have no rows, as there are 128 keys.
+# We wrote down the rules for rivals before any row of `race_rivals`. The task is retrieval with as
+# many keys as pairs, 128 in all, at the rates 0.005 and 0.002, with three seeds and PLATEAU steps,
+# by the rules above. We say "a memory of fixed size fails with more rivals" if such an entry
+# learned, stays right (KEPT) at 128 pairs of `retrieval` and falls at 128 pairs of `rivals`, while
+# an entry with full attention stays right at both. The lengths FAR have no rows, because there are
+# only 128 keys.
 #
-# The third rate, written down before any row at .001 and before any row of `race_window`. One core
-# for about an hour, so three seeds (0 to 2) of PLATEAU steps, in this order, and what is not
-# reached is "not run": retrieval of the hybrid, NoPE, RoPE and stick-breaking; recall of
-# stick-breaking and the hybrid (the hybrid at .002, too); counting of squared ReLU and NoPE (at
-# .002, too); the pairs of `race_pairs`. The rules are those of RATES: a sentence that turns at .001
-# names its rate, and "at every rate" is said of three rates only where all three were run. Windows:
-# the hybrid with a window of WINDOWS tokens below, and with none; retrieval, .005 and .002, seeds 0
-# to 2, 1,000 steps, looked at every FINER steps. Price: steps to the first touch, mean of the runs,
-# with all steps for a run that has not learned. "A larger window is learned later" (what 2606.15378
-# found in large hybrids) is said if the price rises from the smallest to the largest window by a
-# quarter or more at both rates; "sooner" if it falls by as much at both; else "no order". "A larger
-# window costs length" is said if right at 128 pairs after all steps is lower with the largest
-# window than with the smallest by STILL or more at both rates; "gains length" if higher; else
-# "hangs on the rate" or "inconclusive". Forgetting attention is an added entry: seeds 0 to 2 at
-# all five tasks of `race`, and of `race_plateau` at retrieval, .005 and .002. What was still
-# missing, written down before its rows, seeds 0 to 2: stick-breaking at retrieval at .002 and .001;
-# counting of NoPE at .001 and .002 and of squared ReLU at .001; forgetting attention at recall,
-# .005 and .002; last copy and first copy of RoPE, NoPE, the hybrid and stick-breaking at .002.
-# First copy has no run at another rate in `race_plateau`: by the rules above its cells have no best
-# rate until a second one was run.
+# We wrote down the plan for the third rate before any row at 0.001 and before any row of
+# `race_window`. There was one core for about an hour, so there are three seeds (0 to 2) of PLATEAU
+# steps, in the following order, and what is not reached is "not run": retrieval of the hybrid,
+# NoPE, RoPE and stick-breaking; recall of stick-breaking and the hybrid (the hybrid at 0.002, too);
+# counting of squared ReLU and NoPE (at 0.002, too); the pairs of `race_pairs`. The rules are those
+# of RATES. If a sentence changes at 0.001, it says so, and "at every rate" refers to three rates
+# only if all three were run. For windows, we run the hybrid with a window of WINDOWS tokens in the
+# lower layer, and without a window, on retrieval at 0.005 and 0.002, with seeds 0 to 2 and 1,000
+# steps, and check every FINER steps. The price is the number of steps to the first touch, as a mean
+# over the runs, where a run that has not learned counts with all steps. We say "a larger window is
+# learned later" (as 2606.15378 found in large hybrids) if the price rises from the smallest to the
+# largest window by a quarter or more at both rates, "sooner" if it falls by as much at both, and
+# otherwise "no order". We say "a larger window costs length" if the accuracy at 128 pairs after all
+# steps is lower with the largest window than with the smallest by STILL or more at both rates, and
+# "gains length" if it is higher. Otherwise we say "depends on the rate" or "inconclusive".
+# Forgetting attention is an added entry, with seeds 0 to 2 at all five tasks of `race`, and in
+# `race_plateau` at retrieval at 0.005 and 0.002. We wrote down what was still missing before its
+# rows, with seeds 0 to 2: stick-breaking at retrieval at 0.002 and 0.001; counting of NoPE at 0.001
+# and 0.002 and of squared ReLU at 0.001; forgetting attention at recall at 0.005 and 0.002; last
+# copy and first copy of RoPE, NoPE, the hybrid and stick-breaking at 0.002. First copy has no run
+# at another rate in `race_plateau`, so by the rules above its cells have no best rate until a
+# second rate was run.
 #
-# A second list, written down before its rows, seeds 0 to 2, rules as above: first copy of the same
-# four entries at .005, too, and last copy of RoPE and NoPE, so that these cells have two rates;
-# forgetting attention at retrieval, recall and counting at all of RATES, then last copy at .005 and
-# .002; the hybrid and NoPE with scalable softmax at retrieval at .002 and .001, for what is said of
-# 2,048. What is not reached is "not run". All of this list was run in the end, and of the list
-# before it all but stick-breaking at counting.
+# We wrote down a second list before its rows, with seeds 0 to 2 and the rules above: first copy of
+# the same four entries at 0.005, too, and last copy of RoPE and NoPE, so that these cells have two
+# rates; forgetting attention at retrieval, recall and counting at all of RATES, and then last copy
+# at 0.005 and 0.002; the hybrid and NoPE with scalable softmax at retrieval at 0.002 and 0.001, for
+# the sentences about 2,048 tokens. What is not reached is "not run". In the end all of this list
+# was run, and all of the list before it except stick-breaking at counting.
 #
-# Beyond both lists, and so without a rule for their verdicts: recall of NoPE and RoPE at .002. With
-# them NoPE, of which theory predicts something, has two rates at all five tasks.
+# Recall of NoPE and RoPE at 0.002 was run beyond both lists, so there is no rule for its verdicts.
+# With these runs NoPE, about which theory makes a prediction, has two rates at all five tasks.
 WINDOWS = (2, 4, 8, 16)
 
 

@@ -51,7 +51,7 @@ def best(cells: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def learns(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
-    """Say whether an entry learns a task, by the rules of the protocol.
+    """Decide whether an entry learns a task, by the rules of the protocol.
 
     Returns:
         "learns", "does not learn" (if all of `RATES` were run), or "not learned at" with the rates
@@ -73,7 +73,7 @@ def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) 
     for both.
 
     Returns:
-        "stands at every rate", "hangs on the rate" or "inconclusive", by the rules of the
+        "stands at every rate", "depends on the rate" or "inconclusive", by the rules of the
             protocol, or "not run" if fewer than two rates were run for both.
     """
     cells = by_rate() if cells is None else cells
@@ -84,7 +84,7 @@ def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) 
         return "not run"
     if all(gap >= STILL for gap in gaps) or all(gap <= -STILL for gap in gaps):
         return "stands at every rate"
-    return "hangs on the rate" if min(gaps) <= -STILL and max(gaps) >= STILL else "inconclusive"
+    return "depends on the rate" if min(gaps) <= -STILL and max(gaps) >= STILL else "inconclusive"
 
 
 def goes_far(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:

@@ -174,7 +174,7 @@ def train(
 
 
 def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tensor, " m"]:
-    """Return the number that the decoder names for each string, or -1 if it names no number."""
+    """Return the decoder's answer to each string, or -1 if its answer is not a number."""
     tokens, targets = task.encode(strings)
     with torch.no_grad():
         named = model(tokens).argmax(-1)[targets != training.UNASKED]
@@ -339,7 +339,7 @@ def readers_run(
     known: int = 400,
     new: int = 256,
 ) -> list[dict[str, float | None]]:
-    """Measure how often linear probes find the count of 20 letters, with one row per penalty.
+    """Measure how often linear probes recover the count of 20 letters, with one row per penalty.
 
     There are two kinds of probes, which are fitted on strings of different lengths. The first kind
     is fitted on `known` strings of each length of `BEYOND` except 20. With "least squares", there
@@ -359,7 +359,7 @@ def readers_run(
         `ratio`: the accuracy of a probe that only gets the fraction of y.
         `trained_within`, `untrained_from_16_n` and so on: the results of the second kind of probe
             (see `from_training_lengths`).
-        `own_n`: how often the trained decoder itself names the count of n letters.
+        `own_n`: how often the trained decoder itself gives the right count of n letters.
         The other columns are the results of the function `used` for the trained decoder.
 
     Raises:
@@ -593,7 +593,7 @@ def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
 
 
 def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sweep.Setting:
-    """Train a copier, and test whether probes find the digit to copy in its hidden states.
+    """Train a copier, and test whether probes recover the digit to copy from its hidden states.
 
     Returns:
         One row with the following accuracies for each position in the string and each length.
@@ -601,7 +601,7 @@ def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sw
         `probe`: the better one of a multinomial and a least-squares probe.
         `untrained`: the better probe on the states before training.
         `shuffled`: the better of two probes that are fitted to shuffled digits.
-        `majority`: always naming the more frequent digit.
+        `majority`: always predicting the more frequent digit.
     """
     models = {
         name: decoder("copying", COPYING, encoding, 1e4, 0, seed) for name in ("untrained", "probe")
