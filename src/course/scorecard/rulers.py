@@ -494,7 +494,7 @@ CASES += cases()
 
 # The untrained twin -------------------------------------------------------------------------------
 
-# claims left out: a network that names no number would write 60,000 tokens, or the measurement
+# claims left out: a network that gives no number would write 60,000 tokens, or the measurement
 # loads the model again by its name in another format
 SPARED = {
     "guesses_are_round",

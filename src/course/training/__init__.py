@@ -159,7 +159,7 @@ def fit_together(
 
     Raises:
         ValueError: if there are no models, their shapes differ, there is not one seed per model, or
-            `fit` would raise the error.
+            for one of the reasons listed for `fit`.
 
     >>> models = []
     >>> for seed in (0, 1):

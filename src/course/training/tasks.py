@@ -1,8 +1,8 @@
 """Generate toy tasks for small decoders, such as counting, copying and retrieval.
 
 Calling a task with a random generator gives a batch of tokens and targets for `training.fit`. Most
-sequences have one question and one answer, which the decoder must name at the last position.
-Sequences are padded on the right, to which a causal decoder cannot attend.
+sequences have one question, and the decoder must give its answer at the last position. Sequences
+are padded on the right, and a causal decoder cannot attend to this padding.
 """
 
 import itertools
@@ -216,7 +216,7 @@ class RunningCount(Counting):
 
 @dataclass(frozen=True)
 class Copying:
-    """Name the first or the last digit, so that `<s> 1 1 0 last` has the answer 0.
+    """Copy the first or the last digit, so that `<s> 1 1 0 last` has the answer 0.
 
     The last token says which position the question is about. So the hidden states of a causal
     decoder at the digits do not depend on the question. Strings are drawn as in `Counting`, but

@@ -74,6 +74,10 @@ def train(
     error, and at the first epoch past `seconds` or `epochs`. The released scripts accumulate
     gradients over parts of a batch of 2048, while we use the batch as a whole. The two differ only
     in GIN's batch statistics.
+
+    Raises:
+        ValueError: if the network is not from `build` or was built for another depth, or an
+            argument is out of range.
     """
     _check_network(network, task)
     if not (isinstance(seconds, float) and seconds == math.inf):
@@ -147,12 +151,14 @@ def fit(
         device: the device, or `None` for the accelerator if there is one.
 
     Returns:
-        One row, in which `curve` is the mean training accuracy of every ten epochs (the last block
-            may be shorter), so that two runs can be compared at equal epochs. `ended` is "fitted",
-            "epochs" or, by the released rule, "stalled".
+        One row of the table. Its `curve` has the mean training accuracy of each block of ten epochs
+            (the last block may be shorter), so that two runs can be compared at equal epochs.
+            `ended` is "fitted", "epochs" or, by the released rule, "stalled".
 
     Raises:
-        ValueError: as for `build` and `train`, or the device does not exist.
+        ValueError: if the device does not exist, the kind or the key is unknown, `epochs_allowed`,
+            the seed, the depth or the width is out of range, or this kind of network cannot be
+            `fully_adjacent` or have the key everywhere.
     """
     require.integer("epochs_allowed", epochs_allowed, 1)
     device = compute.device().type if device is None else require.text("device", device)
