@@ -1,11 +1,11 @@
 """Prepare the exercises that readers answer in the page.
 
 We write the files that `frontend/answers` needs, in the folder of each page of exercises and in
-`answers/`. A page of exercises gets its exercises (stub, check, whether a page can judge it) as
-JSON together with the scripts, and every page gets the rings of progress. At the end of a build we
-write `answers/`: the scripts, the course's files for Python in the page, and for each chapter the
-cases, results and mistakes, computed with real torch (`course.exercises.written`). Pyodide itself
-comes from the npm lock, through `frontend/dist/pyodide`.
+`answers/`. A page of exercises gets the scripts, and JSON with the stub and the check of each
+exercise and whether a page can judge the answer. Every page gets the rings of progress. At the end
+of a build we write `answers/`: the scripts, the course's files for Python in the page, and for each
+chapter the cases, results and mistakes, computed with real torch (`course.exercises.written`).
+Pyodide itself comes from the npm lock, through `frontend/dist/pyodide`.
 """
 
 import functools

@@ -1,9 +1,9 @@
 """Name the columns in the cells of tables whose rows a phone shows as cards.
 
-A phone has no room for several columns of sentences. If at least two columns of a table and a third
-of them hold sentences, `course.css` shows each row as a card there, and each cell begins with the
-name of its column. This holds for tables of Markdown, of directives and of outputs. A table that
-has the class `row-cards` already has cards in any case.
+A phone has no room for several columns of sentences. If at least two columns and at least a third
+of all columns of a table hold sentences, `course.css` shows each row as a card there, and each cell
+begins with the name of its column. This holds for tables of Markdown, of directives and of outputs.
+A table that has the class `row-cards` already has cards in any case.
 """
 
 import html

@@ -2,7 +2,7 @@
 
 The directive `{machine}` is the drawing that remains visible while the text scrolls. `{stop} 3
 Title` is the text of one stop, with a still picture for print and for browsers without scripts.
-`{places}` is the table of The answer in four columns. A stop is a piece of film.
+`{places}` is the table of The answer in four columns. Each stop is one part of a film.
 `course/drawing/film.toml` has a state of the drawing for each sentence, and `machine.js` plays them
 as the reader scrolls.
 """

@@ -1,9 +1,10 @@
 """Arrange the wide parts, the margin and the foot of a page.
 
-A table with many columns or long cells spans text and margin. A short fold that comes singly
-becomes a note in the margin, while longer folds, questions and options stay folded. The code of
-set-up, guess and figures moves to one fold at the foot, and each figure has a link to its listing.
-On a page of a chapter the machine is a strip that shows the reader's position in the course.
+A table with many columns or long cells spans text and margin. A short fold without another fold
+next to it becomes a note in the margin, while longer folds, questions and options stay folded. The
+code of set-up, guess and figures moves to one fold at the foot, and each figure has a link to its
+listing. On a page of a chapter the machine is a strip that shows the reader's position in the
+course.
 """
 
 import itertools

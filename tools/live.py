@@ -4,7 +4,7 @@ The model comes in parts of 8 MB with their hashes, with its tokenizer and its r
 
 The parts are made again when their sources change, kept in `_build/live`, and linked into
 `_build/html/live` together with the page's own scripts (`frontend/live`), which `terser` shortens.
-A page loads none of it until its reader asks.
+A page loads none of these files until its reader asks for the model.
 
 The page consists of hand-written modules in `frontend/live`. `change.js` turns settings into inputs
 and measures, without touching the page. `worker.js` downloads, checks, stores and runs the model.

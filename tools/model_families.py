@@ -8,12 +8,12 @@ We do so for every family of decoders in transformers.
 All families take about ten minutes on two idle cores.
 
 Each family is made tiny, with random weights and a smaller version of its default configuration.
-The independent test, which we call the oracle, uses only torch and transformers and no names. It
-replaces attention by zeros and changes the first token. It finds the furthest token with weight in
-the attention matrices. It stretches and shifts the positions. It also tests whether the first token
-still has influence when it is hidden. A family agrees if each answer equals that of
-`helpers.probe`. "refused" names what the report does not measure, and "not made" says why there is
-no model.
+The independent test, which we call the oracle, uses only torch and transformers, and does not
+depend on the names of modules. It replaces attention by zeros and changes the first token. It
+finds the furthest token with weight in the attention matrices. It stretches and shifts the
+positions. It also tests whether the first token still has influence when it is hidden. A family
+agrees if each answer equals that of `helpers.probe`. The column "refused" lists what the report
+does not measure. If no model could be made, the column "differs" says why.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Make the assignments of a term without solutions, and mark submissions on hidden cases.
 
-    python tools/assignments.py make _build/assignments          handouts, and solutions apart
+    python tools/assignments.py make _build/assignments          handouts and solutions
     python tools/assignments.py mark 3 FOLDER --seed 2027        mark every notebook in a folder
     python tools/assignments.py draw 2027 _build/term            an assignment and an examination
     python tools/assignments.py mark drawn FOLDER --seed 2027    mark that assignment
@@ -8,10 +8,10 @@
 `chapters/plans/assignments.yml` lists the exercises of an assignment, their points, and the cases,
 whose numbers depend on the seed. Each submission runs in a separate process, with limits of time,
 memory and file size. If `bwrap` is installed (Debian's package is bubblewrap), the process sees no
-network and no files but Python's and an empty folder. If it is not, Python's own audit events
-refuse these, which stops accidents but not intent. The process returns only values. We compare them
-here with the solution, as the exercise's check does. Of its printed output we keep the first 100
-kB, and do not read them.
+network and no files but Python's and an empty folder. Otherwise, hooks on Python's audit events
+forbid the network and other files. These hooks stop accidents, but not a submission that is meant
+to cheat. The process returns only values, and we compare these values here with the solution, as
+the exercise's check does. We keep the first 100 kB of the printed output, but do not read it.
 
 A case is the arguments of one call, in Python, with `seed` for numbers that change with the term.
 Statement, stub and solution come from the exercise itself. `tests/test_assignments.py` requires

@@ -10,13 +10,14 @@ The English may change first. A paragraph whose English changed keeps its old tr
 paragraph without a translation appears in English. Both have a mark on the page, and its foot
 counts them. Changed strings of code appear in English.
 
-    python tools/editions.py                       list what is to be done, and how much of each
-        page is there
-    python tools/editions.py update PAGE [--run]   write or bring up to date the PO file of a page;
-        loses no translation
-    python tools/editions.py reword PAGE [PHRASE]  keep the translation where only the wording
-                                                   changed: of the unit that has the phrase in its
-                                                   new English, else of all that moved
+    python tools/editions.py                       list how much of each page is translated, and
+                                                   what remains to be translated
+    python tools/editions.py update PAGE [--run]   write or update the PO file of a page, without
+                                                   losing a translation
+    python tools/editions.py reword PAGE [PHRASE]  keep the old translation of units in which only
+                                                   the wording changed: the unit that has the
+                                                   phrase in its new English, or without a phrase
+                                                   all changed units
 """
 
 import argparse
@@ -248,8 +249,8 @@ def reword(page: Path, phrases: list[str] = ()) -> list[str]:
     for entry in chosen:
         if differing := units.differing(entry.text, entry.other):
             raise ValueError(
-                f"phrase = {entry.text!r} has {differing}, its translation has not: translate it "
-                f"again"
+                f"phrase = {entry.text!r} has {differing}, but its translation does not. "
+                f"Translate it again"
             )
     units.write(
         table,

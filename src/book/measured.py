@@ -6,8 +6,8 @@ A kernel of the build (`kernels`) stores the results of the functions in `ASKED`
 the installed packages, the processor's kernels (`course.build.dependencies`), and the content of
 the arguments. A network counts with its weights, and a figure with Matplotlib's settings. The
 effect of a function on torch's random numbers is repeated. We store and use nothing in three cases:
-if a network has hooks or another attention than its own, if an argument is a function of the
-course, or if an argument belongs to a class that the key does not cover. When a reader runs a
+if a network has hooks or an attention function other than its own, if an argument is a function of
+the course, or if an argument belongs to a class that the key does not cover. When a reader runs a
 notebook, everything is measured.
 """
 

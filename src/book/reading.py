@@ -4,9 +4,10 @@
 
 The rates are for a graduate student who reads English as a second language and understands each
 step once. Adults read English prose at about 240 words a minute in their first language (Brysbaert,
-2019) and at two thirds of that in a second one. A page with mathematics is read more than twice,
-which leaves 70. A line of open code takes 15 seconds, a symbol or formula in a sentence 8, a
-displayed formula 40, a picture, table or printed output 60, and a control or a guess 80.
+2019) and at two thirds of that in a second one. A page with mathematics is read more than twice, so
+we count about 70 words a minute. A line of open code takes 15 seconds, a symbol or formula in a
+sentence 8, a displayed formula 40, a picture, table or printed output 60, and a control or a guess
+80.
 
 We set the rates twice. The first ones (90 words a minute, 12 seconds a line, 6, 30, 45 and 60) came
 from two reviews, which had counted 289 minutes for lessons 1 to 6. They gave 45 to 50 minutes for
