@@ -997,7 +997,7 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
     if len(sets) > 1:
         raise ValueError(
             f"its layers have {len(sets)} sets of rotary frequencies ({', '.join(sets)}), and "
-            f"this measure takes one"
+            f"this measure needs a single set"
         )
     if len(turned) < len(described):
         still = f"{len(described) - len(turned)} of its {len(described)} layers"

@@ -352,7 +352,7 @@ def dense(name: str, value: Tensor) -> Tensor:
     if value.layout != torch.strided:
         raise ValueError(
             f"{name} must be a dense tensor, not a tensor of layout {value.layout}. "
-            "x.to_dense() makes one"
+            "x.to_dense() converts it"
         )
     if value.is_meta or value.is_quantized:
         kind = 'on the device "meta"' if value.is_meta else "quantised"

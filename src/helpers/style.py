@@ -467,7 +467,7 @@ def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str)
         or {*map(len, rows)} != {4}
     ):
         raise ValueError(
-            "rows must be a list of at least one tuple (reader, asked, number, fate), "
+            "rows must be a list of at least one tuple (readout, question, measurement, outcome), "
             f"not {require.brief(rows)}"
         )
     table = {"question": [], "result": [], "verdict": []}

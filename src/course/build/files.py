@@ -75,7 +75,7 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
         if error.errno in compute.FULL:
-            advice = f"free some and start the same command again, finished {kept} are kept"
+            advice = f"free some space and run the same command again (finished {kept} are kept)"
             raise OSError(error.errno, f"the disk is full: {advice}", str(path)) from error
         raise
 

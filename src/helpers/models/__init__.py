@@ -168,7 +168,7 @@ def load(
             "decoder. Choose another model"
         )
     if spare := sorted(key for key in report["unexpected_keys"] if not _SPARE.search(key)):
-        why = f"holds {len(spare)} weights that its config.json has no place for ({spare[0]})"
+        why = f"holds {len(spare)} weights that do not belong to its config.json ({spare[0]})"
         raise ValueError(
             f"{name} {why}, and without them it would be another model. Fetch or save both again"
         )
@@ -302,7 +302,8 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
         )
     if is_a(hub.OfflineModeIsEnabled, hub.LocalEntryNotFoundError) or "couldn't connect" in text:
         return ConnectionError(
-            f"{name} is not here and the hub cannot be reached. Connect, or use {DEFAULT!r}"
+            f"{name} is not here and the hub cannot be reached. Connect to the internet, or use "
+            f"{DEFAULT!r}"
         )
     if is_a(SafetensorError):
         return ValueError(

@@ -144,7 +144,7 @@ def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
     """
     require.instance("folder", folder, str | Path, "a path")
     require.integer("needed", needed, 0)
-    advice = f"free some, or set HELPERS_CACHE to a folder on a larger disk (now {folder})"
+    advice = f"free some space, or set HELPERS_CACHE to a folder on a larger disk (now {folder})"
     free = shutil.disk_usage(folder).free
     if free < needed:
         short = f"{needed / 1e6:.0f} MB of disk are needed and {free / 1e6:.0f} are free"

