@@ -85,7 +85,7 @@ export const say = (x, digits = 3) => {
 export const many = (count, one) => `${count} ${one}${count === 1 ? "" : "s"}`;
 
 /**
- * From where a curve is easy: `x` of `from` to the place in `to`, both as [low, high].
+ * Return the linear function that maps the interval `from` to the interval `to`, each given as [low, high].
  * @type {(from: number[], to: number[]) => (x: number) => number}
  */
 export const scale = ([a, b], [c, d]) => (x) => c + ((x - a) / (b - a)) * (d - c);
@@ -135,10 +135,13 @@ const OWN = {
 };
 
 /**
- * Make a drawing's `render({ model, el })`, the contract of anywidget, from what it is: its name, start(data) that gives
- * the state, controls(data), items(state, data, w, h), picture(state, data, w, h) as text of SVG, height(w),
- * sentence(state, data), and `words` that name its parts. `tidy(state, data)` keeps a state that came by a link in
- * bounds; `lands(state)` is what such a link scrolls to, if not the drawing; `live(hand, figure, on, home)` ties it to its page; `when(state)` gives the names under which pieces of the text below (`data-when`) are shown. The model has `title`, `alt`, `data` and `state`.
+ * Make the function `render({ model, el })` of a drawing, as anywidget expects it, from a specification of the drawing.
+ * The specification has the drawing's name, start(data), which returns the initial state, controls(data),
+ * items(state, data, w, h), picture(state, data, w, h), which returns SVG as text, height(w), sentence(state, data), and
+ * `words`, the names of the drawing's parts. Some functions are optional. `tidy(state, data)` keeps a state from a link
+ * within bounds. `lands(state)` returns the element to which such a link scrolls, if this is not the drawing.
+ * `live(hand, figure, on, home)` connects the drawing to its page. `when(state)` returns the names under which pieces of
+ * the text below the drawing (`data-when`) are shown. The model has `title`, `alt`, `data` and `state`.
  */
 export const mount = (spec) => Object.assign(({ model, el }) => {
   const data = model.get("data") ?? {};

@@ -150,8 +150,9 @@ const maps = (s) => {
   };
 };
 
-/** What a part of the race changes here: what is said of it, the pairs that stand still, the base, a slope, of each layer a window and
- * whether it is without positions, what makes weights of logits, and the share of an equal map that is subtracted. */
+/** What a part of the race changes in the machine: its description, the rotary pairs that do not rotate, the base, a
+ * slope, the window of each layer and whether the layer has no positions, the function from logits to weights, and the
+ * fraction of a second, equal map that is subtracted. */
 const SCALED = (logits) => scalableSoftmax(logits, 1 / Math.log(16));
 const MIXED = { window: [8, 0], free: [0, 1] };
 const PARTS = {
@@ -1362,8 +1363,9 @@ export const render = mount({
         hand.set({ at: stop });
         requestAnimationFrame(() => requestAnimationFrame(() => go(stop, "auto")));
       });
-      // the line of the screen that says which stop is read, and which of its sentences: beside the text it goes down the stop
-      // as a clock, below the machine it is the sentence on the line
+      // The height on the screen at which we assume that the reader reads. If the machine is beside the text, the position
+      // of this height within the stop selects a sentence. If the machine is above the text, we select the sentence that
+      // is at this height.
       const mark = () =>
         beside()
           ? 0.475 * innerHeight

@@ -4,14 +4,16 @@
 export const frequencies = (width, base) => Array.from({ length: width / 2 }, (_, k) => base ** ((-2 * k) / width));
 
 /**
- * rope.cosine_sum: the logit of two equal vectors of ones in each pair, at a distance; of all pairs, or of some.
+ * rope.cosine_sum: the logit, at a distance, of two equal vectors with a unit vector in each pair. The sum is over all
+ * pairs or over some of them.
  * @type {(distance: number, width: number, base: number, first?: number, end?: number) => number}
  */
 export const cosineSum = (distance, width, base, first = 0, end = width / 2) =>
   frequencies(width, base).slice(first, end).reduce((sum, theta) => sum + Math.cos(distance * theta), 0);
 
 /**
- * attention.influence of constructions.sink, no share for the sink being plain equal attention: the last row, what each of n tokens gives to the last one.
+ * attention.influence of constructions.sink: the last row, which has the influence of each of n tokens on the last token.
+ * If the sink has no weight, this is uniform attention.
  * @type {(n: number, layers: number, residual?: number, weight?: number) => number[]}
  */
 export const uniformInfluence = (n, layers, residual = 0, weight = 0) => {
@@ -30,7 +32,8 @@ export const uniformInfluence = (n, layers, residual = 0, weight = 0) => {
 };
 
 /**
- * One layer of constructions.sink on a number a token: each keeps the share `residual` of its own and takes the rest from all up to it.
+ * Apply one layer of constructions.sink to one number per token. Each token keeps the fraction `residual` of its own
+ * number and takes the rest from all tokens up to itself.
  * @type {(states: number[], residual?: number, weight?: number) => number[]}
  */
 export const spread = (states, residual = 0, weight = 0) => {
@@ -42,7 +45,7 @@ export const spread = (states, residual = 0, weight = 0) => {
 };
 
 /**
- * One layer of attention.uniform on a number a token, where `sources[j]` lists what token j sees.
+ * Apply one layer of attention.uniform to one number per token. `sources[j]` lists the tokens that token j sees.
  * @type {(states: number[], sources: number[][]) => number[]}
  */
 export const averaged = (states, sources) =>
@@ -103,7 +106,7 @@ export const stickBreaking = (logits) => {
 /** Significant bits of a floating-point format, the leading one included. */
 export const BITS = { fp32: 24, fp16: 11, bf16: 8 };
 /**
- * collapse.round_to, for numbers that are neither very large nor very small: to the nearest, ties to even.
+ * collapse.round_to, for numbers that are neither very large nor very small: round to the nearest value, ties to even.
  * @type {(x: number, type: string) => number}
  */
 export const roundTo = (x, type) => {
@@ -115,7 +118,8 @@ export const roundTo = (x, type) => {
 };
 
 /**
- * constructions.sink of attention.uniform: rows shared out equally among what the mask allows, after the share `weight` for the first token.
+ * constructions.sink of attention.uniform: the first token gets the fraction `weight` of each row, and the rest is divided
+ * equally among the tokens that the mask allows.
  * @type {(mask: number[][], weight: number) => number[][]}
  */
 export const sink = (mask, weight) =>
@@ -125,7 +129,7 @@ export const sink = (mask, weight) =>
   });
 
 /**
- * attention.influence: the product of (1 - residual) A + residual I after each layer, from none to all of them.
+ * attention.influence after each number of layers from 0 on: the product of the matrices (1 - residual) A + residual I.
  * @type {(matrix: number[][], layers: number, residual: number) => number[][][]}
  */
 export const influence = (matrix, layers, residual) => {
@@ -149,13 +153,13 @@ export const influence = (matrix, layers, residual) => {
 export const heard = (row) => Math.exp(-row.reduce((sum, share) => sum + (share > 0 ? share * Math.log(share) : 0), 0));
 
 /**
- * counting.mass_on_ones: the weight of all ones together where each leads each zero by `lead`.
+ * counting.mass_on_ones: the weight of all ones together if the logit of a one is larger by `lead` than that of a zero.
  * @type {(zeros: number, ones: number, lead: number) => number}
  */
 export const massOnOnes = (zeros, ones, lead) => (ones === 0 ? 0 : 1 / (1 + (zeros / ones) * Math.exp(-lead)));
 
 /**
- * The numbers of a type from `low` to `high`, both above 0, in order; at most `most` of them.
+ * The numbers that a type represents from `low` to `high` (both above 0), in increasing order and at most `most` of them.
  * @type {(low: number, high: number, type: string, most: number) => number[]}
  */
 export const floats = (low, high, type, most) => {
@@ -170,7 +174,8 @@ export const floats = (low, high, type, most) => {
 };
 
 /**
- * chapter6.measures.noise_left: the size of a - lam b over the size of a, where b is `ratio` times as large and c is their cosine.
+ * chapter6.measures.noise_left: the norm of a - lam b divided by the norm of a, where b is `ratio` times as long as a and
+ * c is their cosine.
  * @type {(c: number, lam: number, ratio?: number) => number}
  */
 export const noiseLeft = (c, lam, ratio = 1) => Math.sqrt(Math.max(0, 1 + (lam * ratio) ** 2 - 2 * lam * ratio * c));
@@ -200,7 +205,8 @@ const inverse = (matrix) => {
 };
 
 /**
- * The pseudoinverse of the Laplacian of a connected graph: entry (u, s) - (u, t) is the potential of u while one ampere runs from s to t.
+ * The pseudoinverse of the Laplacian of a connected graph. Entry (u, s) minus entry (u, t) is the potential of u while a
+ * current of one ampere flows from s to t.
  * @type {(adjacency: number[][]) => number[][]}
  */
 export const potentials = (adjacency) => {
@@ -212,7 +218,8 @@ export const potentials = (adjacency) => {
 };
 
 /**
- * widening.effective_resistance: ohms between every two nodes of a connected graph when every edge is one ohm.
+ * widening.effective_resistance: the resistance in ohms between every two nodes of a connected graph if every edge has
+ * one ohm.
  * @type {(adjacency: number[][]) => number[][]}
  */
 export const effectiveResistance = (adjacency) => {
@@ -221,7 +228,8 @@ export const effectiveResistance = (adjacency) => {
 };
 
 /**
- * widening.rewire, "gtr", one edge: the pair without an edge that lowers the total resistance most; null if all are joined.
+ * widening.rewire with "gtr" and one edge: the pair of nodes without an edge whose new edge lowers the total resistance
+ * most, or null if all pairs have an edge.
  * @type {(adjacency: number[][]) => number[] | null}
  */
 export const openingEdge = (adjacency) => {
