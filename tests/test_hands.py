@@ -252,6 +252,7 @@ def test_on_a_small_phone_the_machine_can_still_be_moved(hand):
 
 def test_from_the_machine_the_tab_key_goes_to_the_stop_that_is_shown(hand):
     page = hand(PAGES["front"] + "#stop-3")
+    page.locator(".drawing-fold").click()
     page.get_by_label("stored as").focus()
     inside = "document.activeElement.closest('.machine-stops > section')?.id"
     for _ in range(5):
