@@ -1194,15 +1194,15 @@ def test_a_state_of_the_film_and_the_guess_are_in_the_address_that_is_shared(vis
     assert page.locator(".machine-share").is_visible()
     page.locator(".machine-stays .drawing-steps button").nth(4).click()
     said = page.locator(".machine-stays .drawing-says")
-    page.wait_for_function(SAYS, arg="314 from 315")
+    page.wait_for_function(SAYS, arg="314 ones from 315")
     page.wait_for_timeout(1500)  # the page has scrolled there
     page.click(".drawing-fold")
     page.locator(".machine-stays input[type=range]:visible").first.press("ArrowLeft")
-    page.wait_for_function(SAYS, arg="313 from 314")
+    page.wait_for_function(SAYS, arg="313 ones from 314")
     page.click(".machine-share")
     assert "guess=280" in page.url
     again = visit(page.url[page.url.index("chapters/") :])
-    again.wait_for_function(SAYS, arg="313 from 314")
+    again.wait_for_function(SAYS, arg="313 ones from 314")
     again.wait_for_timeout(3000)  # nor does the place of the text take it back
     shown = again.locator(".machine-stays .drawing-says").text_content()
     assert shown == said.text_content().partition(" You said")[0]
