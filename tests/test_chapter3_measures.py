@@ -152,7 +152,7 @@ def test_a_model_that_is_wrong_at_five_digits_cannot_decide(monkeypatch):
     assert "wrong at 5 digits already (first, last)" in ax.get_title(loc="left")
     ax, finding = figures.copying("m", {"plain": able}, [5, 300], "plain")
     assert "right at 2 (first) and 1 (last)" in ax.get_title(loc="left")
-    assert "+0.00 when the last is" in finding
+    assert "by +0.00 if we ask for the last" in finding
 
 
 def test_the_committed_prompts_come_again_and_another_models_are_measured(smollm2):

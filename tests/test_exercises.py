@@ -547,7 +547,7 @@ def test_a_loop_that_does_not_end_is_stopped_with_a_sentence(monkeypatch):
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN, "as it was"
     finally:
         signal.signal(signal.SIGINT, ours)
-    assert "was stopped. Does a loop in it never end" in found.sentence
+    assert "we stopped it. Does it contain a loop that never ends" in found.sentence
 
 
 def test_a_changed_argument_is_noticed_and_later_cases_are_whole():
@@ -792,7 +792,7 @@ def test_whoever_waits_for_a_busy_processor_is_not_in_an_endless_loop(monkeypatc
     assert Exercise("0.0", "", lambda a: add(answer=a))(answer)
     monkeypatch.setattr(exercises, "PATIENCE", 1.0)
     assert (
-        "was stopped"
+        "so we stopped it"
         in Exercise("0.0", "", lambda a: add(answer=lambda x: answer(x) + 0 * answer(x)))(
             answer
         ).sentence
@@ -941,7 +941,7 @@ def test_one_slip_is_told_by_its_place_and_kind():
         "one mistake in `x - 1 / part`: the brackets, or something that is missing?" in told
     )  # x / part is right, too
     assert "(x - 1) / part" not in told, "never the edit"
-    assert "Look at `total = x`, because it forgets the earlier value" in slipped(
+    assert "Look at `total = x`, because it overwrites the earlier value" in slipped(
         endless, summed, ["4.5", "6.0"]
     )
 
@@ -1007,7 +1007,7 @@ def test_an_edit_that_is_right_by_chance_or_in_several_places_is_not_told():
     def solution(x):
         return math.sin(x) - x if x < 4 else 0.0
 
-    assert "Look at the operator in `math.sin(x) + x`" in slipped(answer, solution, ["2.5"])
+    assert "Check the operator in `math.sin(x) + x`" in slipped(answer, solution, ["2.5"])
     assert "Look at" not in slipped(answer, solution, ["2.5", "5.0"])
     assert "Look at" not in slipped(answer, solution, []), (
         "without inputs that no check uses nothing is told"

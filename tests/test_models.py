@@ -597,7 +597,7 @@ FAULTS = {
     "pickled": pickled,
     "damaged": shortened,
     "lacks weights": lambda folder: configured(folder, num_hidden_layers=4),
-    "no place for": lambda folder: configured(folder, num_hidden_layers=1),
+    "do not belong to its config.json": lambda folder: configured(folder, num_hidden_layers=1),
     "could not be loaded as a decoder": lambda folder: configured(
         folder, num_attention_heads="four"
     ),

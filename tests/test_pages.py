@@ -332,7 +332,7 @@ def test_the_film_of_lab_5_names_the_better_head():
         **given,
     )
     _, finding = page["frame"]("RoPE", 0)
-    assert "mean weight 1.000" in finding
+    assert "mean weight is 1.000" in finding
     assert "gives about 0.521" in finding
 
 

@@ -231,7 +231,9 @@ export class Python {
         resolve({
           kind: "wrong",
           sentence:
-            known || `your code ran for ${seconds} seconds and was stopped. Does a loop in it never end?`,
+            known ||
+            `your code ran for ${seconds} seconds, so we stopped it. Does it contain a loop that never ends? ` +
+              "Look at the condition that should end the loop, and at what changes in each round.",
           printed: "",
           stopped: !known,
         });

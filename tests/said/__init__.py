@@ -1,5 +1,6 @@
 """What pages compute and say, in lines of text, as `tests/drawn` has what they draw."""
 
+import html
 import json
 import re
 from collections import Counter
@@ -24,7 +25,7 @@ def visible(text: str, drawn: bool = True) -> list[str]:
     for script in soup.find_all("script", type="application/json"):
         held = json.loads(script.string or "{}")
         frames = [told for _, told in held.get("frames", ())] if isinstance(held, dict) else []
-        said += [f"frame: {told}" for told in dict.fromkeys(frames)]
+        said += [f"frame: {html.unescape(told)}" for told in dict.fromkeys(frames)]
     for gone in soup.find_all(["style", "script"]):
         gone.decompose()
     for item in soup.find_all(True):
