@@ -145,11 +145,16 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     how = "passing and failing alternate" if again else "one threshold on this grid"
     ax = style.axes(f"{length:,} tokens: {how}", "base", "smallest sum", height=3.6)
     ax.plot(bases, lowest, color=GREY, lw=1)
-    ax.plot(bases[good], lowest[good], "o", ms=4, color=BLUE, label="passes")
-    ax.plot(bases[~good], lowest[~good], "o", ms=4, color=RED, label="fails")
+    ax.plot(bases[good], lowest[good], "o", ms=4, color=BLUE)
+    ax.plot(bases[~good], lowest[~good], "o", ms=4, color=RED)
     ax.axhline(0, color=BLACK, lw=1)
-    ax.axvline(row.published, color=GREEN, lw=2, ls="--", label="published bound")
-    ax.legend(loc="lower right")
+    ax.axvline(row.published, color=GREEN, lw=2, ls="--")
+    low, high = float(lowest.min()), float(lowest.max())
+    room = 0.3 * (high - low)  # for the names, above and below all points
+    ax.set_ylim(low - room, high + room)
+    ax.text(bases[0], low - 0.9 * room, "fails", color=RED, va="bottom")
+    ax.text(1.02 * row.published, low - 0.9 * room, "published bound", color=GREEN, va="bottom")
+    ax.text(bases[-1], high + 0.9 * room, "passes", color=BLUE, va="top", ha="right")
     state = "passes" if rope.first_negative(128, float(row.published), length) is None else "fails"
     return (
         ax,
