@@ -276,7 +276,7 @@ def eight_bits(numbers, cost, spared=0.0):
         ("hiding", lambda n: hidden(n, 0.4, 0.0), "fine", "changes the loss by"),
         ("precision", lambda n: blurred(n, bf16=30, fp16=12), "trouble", "first at n = 12,"),
         ("precision", lambda n: blurred(n, bf16=12, fp16=30), "trouble", "first at n = 12,"),
-        ("precision", lambda n: blurred(n, bf16=None, fp16=7), "trouble", "in fp16 n ones"),
+        ("precision", lambda n: blurred(n, bf16=None, fp16=7), "trouble", "in fp16, a search confuses n ones"),
         ("precision", lambda n: blurred(n, bf16=None, fp16=None), "fine", "distinguish n from n + 1"),
         ("precision", lambda n: n["types"].update(fp16={"why": "too large"}), "trouble", "the range of fp16"),
         ("outliers", lambda n: eight_bits(n, 0.11), "trouble", "mostly because of the first token"),

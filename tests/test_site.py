@@ -381,7 +381,7 @@ def test_a_widget_on_a_slide_has_a_drawing_for_slides_in_every_state(deck, name)
             for option in range(select.locator("option").count() if select.count() else 0):
                 select.select_option(index=option)
                 shown = figure.locator(".explore-frame > :is(svg, img):visible")
-                assert re.search("roomy|flat|low", shown.get_attribute("class"))
+                assert re.search("roomy|middle|flat|low", shown.get_attribute("class"))
                 states += 1
         page.evaluate("Reveal.next()")
     assert states

@@ -1388,8 +1388,11 @@ export const render = mount({
       });
       on(window, "resize", fit);
       let [scrolled, pinned] = [0, NaN];
-      // a button or a key chose what is shown; of several sentences on a line a key chose one
-      const held = () => performance.now() <= chosen || Math.abs(scrollY - pinned) < 24;
+      // A button or a key chose what is shown. Of several sentences on a line a key chose one, and it stays chosen until
+      // somebody scrolls by hand or far; a machine that becomes higher or lower moves the page by a line of its text.
+      const held = () => performance.now() <= chosen || Math.abs(scrollY - pinned) < 60;
+      for (const event of ["wheel", "touchmove"])
+        on(document, event, () => { pinned = NaN; }, { passive: true });
       on(window, "scroll", () => {
         scrolled ||= requestAnimationFrame(() => {
           scrolled = 0;
@@ -1416,12 +1419,13 @@ export const render = mount({
         const next = all[all.findIndex(({ stop, k }) => `${stop}.${k}` === played) + way];
         if (!next) return;
         event.preventDefault();
+        chosen = performance.now() + 800;
+        // before anything is measured, because the machine's height may change, and the text then moves
+        show(next.stop, next.k);
         const area = told[next.stop].getBoundingClientRect();
         const y = beside()
           ? area.top + ((next.k + 0.5) / Math.max(1, films[next.stop].length)) * area.height
           : (next.step?.node ?? told[next.stop]).getBoundingClientRect().top + 4;
-        chosen = performance.now() + 800;
-        show(next.stop, next.k);
         const most = document.documentElement.scrollHeight - innerHeight;
         pinned = clamp(scrollY + y - mark(), 0, most);
         scrollTo({ top: pinned, behavior: "smooth" });
