@@ -560,7 +560,7 @@ def test_a_page_printed_by_the_browser_is_open_and_whole(visit):
 
 def test_a_tap_shows_a_figure_at_a_size_that_a_phone_can_read(visit):
     page = visit(
-        "chapters/2-causal-attention/lesson.html",
+        "chapters/5-rope-frequencies/lab.html",
         has_touch=True,
         is_mobile=True,
         viewport={"width": 390, "height": 844},

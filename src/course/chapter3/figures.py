@@ -242,15 +242,21 @@ def told_apart(
     ax.set_title(f"{kind}, {span}: {words.format(own[column])}")
     ax.title.set_size(15)
     style.label(ax)
+    where = f"{model.short}, {kind}, {span}."
+    if column == "floor":
+        return ax, f"{where} An error is {own.length:.2g} times as long as the difference."
+    if column == "along":
+        return ax, (
+            f"{where} Of the squared length of an error, {own.share:.1%} is along the difference "
+            f"(by chance {last['isotropic'].share:.2%})."
+        )
     mine, others, shuffled, isotropic = (
         f"{last[errors].nearest:.0%}" for errors in measures.ERRORS
     )
     return ax, (
-        f"{model.short}, {kind}, {span}. A search finds the right one of all prompts in {mine} of "
-        f"the cases with the prompt's own error, in {others} with the error of another prompt, in "
-        f"{shuffled} with shuffled coordinates and in {isotropic} with an isotropic error. An "
-        f"error is {own.length:.2g} times as long as the difference, and {own.share:.1%} of its "
-        f"squared length is along the difference (by chance {last['isotropic'].share:.2%})."
+        f"{where} A search finds the right one of all prompts in {mine} of the cases with the "
+        f"prompt's own error, in {others} with the error of another prompt, in {shuffled} with "
+        f"shuffled coordinates and in {isotropic} with an isotropic error."
     )
 
 
