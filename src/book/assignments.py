@@ -206,19 +206,19 @@ WORKSHOP = {
 
 # what a page says about its copy without solutions, which the copy itself need not say
 ABOUT_COPIES = re.compile(
-    r"(?<![^ ])[A-Z][^.]* are folded .*?\(\[all copies\]\([^)]*\)\)\."
-    r"(?: The lines of (step \d+) are not left out[^.]*\.)?"
+    r"(?<![^ ])[A-Z][^.]* are folded .*?\[list of handouts\]\([^)]*\)\."
+    r"(?: The copy leaves out all solutions except that of (step \d+)[^.]*\.)?"
 )
 
 
 def about_this_copy(match: re.Match) -> str:
     """Return what a copy without solutions says about itself.
 
-    >>> page = "The solutions are folded on this page. See ([all copies](a.md))."
+    >>> page = "The solutions are folded on this page. See the [list of handouts](a.md)."
     >>> ABOUT_COPIES.sub(about_this_copy, page)
     'Write your lines here, because this copy has no solutions.'
     """
-    rest = f" However, it has the lines of {match[1]}." if match[1] else ""
+    rest = f" However, it has the solution of {match[1]}." if match[1] else ""
     return f"Write your lines here, because this copy has no solutions.{rest}"
 
 
