@@ -73,6 +73,7 @@ def listed(root: Path) -> str:
             line.removeprefix("command:").strip() for line in head if line.startswith("command:")
         ]
         dates = sorted(set(re.findall(r"\b20\d\d-\d\d-\d\d\b", " ".join(head[cut:]))))
+        run_on = [" to ".join(dict.fromkeys((dates[0], dates[-1])))] if dates else []
         reported = path.parent.name == "reported"
         origin = "by hand"
         if reported:
@@ -85,10 +86,9 @@ def listed(root: Path) -> str:
         cells = [
             f"<code>{path.relative_to(root / 'data')}</code>",
             html.escape(" ".join(head[:cut]) or f"columns: {lines[len(head)].replace(',', ', ')}"),
-            origin,
-            " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "–",
-            f"{len(lines) - len(head) - 1:,}",
-            "facts, cited" if reported else "CC BY 4.0",
+            "".join((origin, *(f"<div><small>{day}</small></div>" for day in run_on))),
+            f"{len(lines) - len(head) - 1:,}<br>"
+            f"<small>{'facts, cited' if reported else 'CC BY 4.0'}</small>",
         ]
         rows.append(
             "<tr><th "
@@ -96,10 +96,11 @@ def listed(root: Path) -> str:
         )
     top = "".join(
         f'<th scope="col">{name}</th>'
-        for name in ("file of data/", "what", "made by", "run on", "rows", "licence")
+        for name in ("file of data/", "what", "made by, and when", "rows, licence")
     )
     return (
-        f'<table class="table"><thead><tr>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        '<table class="table files">'
+        f"<thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
 

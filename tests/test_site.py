@@ -234,6 +234,17 @@ def test_the_front_page_keeps_the_number_of_ones_until_there_is_a_guess(visit, w
     page.wait_for_function("document.querySelector('.drawing-says').innerText.includes('314')")
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_list_of_tables_does_not_scroll_sideways(visit, width):
+    """Neither with folded commands nor with unfolded ones."""
+    page = visit("chapters/data.html", viewport={"width": width, "height": 800})
+    beyond = "() => document.documentElement.scrollWidth - innerWidth"
+    for _ in range(2):
+        assert page.evaluate(beyond) <= 0
+        assert page.locator("table.files").evaluate("e => e.scrollWidth - e.clientWidth") <= 1
+        page.evaluate("() => document.querySelectorAll('td details').forEach(e => (e.open = true))")
+
+
 @pytest.mark.parametrize("name", ["teaching", "zh/4-counting/lesson", "evenings"])
 def test_a_table_of_sentences_is_cards_on_a_phone(visit, name):
     page = visit(f"chapters/{name}.html", viewport={"width": 390, "height": 844})
