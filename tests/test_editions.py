@@ -1032,8 +1032,8 @@ def test_a_check_names_mistakes_and_answers_guesses_in_the_language_of_its_page(
     asked += [each for each in filled if re.search("[A-Za-z]{2}", each)]
     module = next(
         p
-        for name in ("checks", "__init__")
-        if (p := ROOT / f"src/course/{room}/{name}.py").exists()
+        for name in (f"{room}/checks", f"{room}/__init__", f"exercises/{room}/__init__")
+        if (p := ROOT / f"src/course/{name}.py").exists()
     )
     for node in ast.walk(ast.parse(module.read_text())):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Wrong":
