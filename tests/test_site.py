@@ -255,6 +255,23 @@ def test_a_table_of_sentences_is_cards_on_a_phone(visit, name):
         assert table.evaluate("e => e.scrollWidth <= e.parentElement.clientWidth + 1")
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_places_of_the_answer_are_cards_at_any_width(visit, width, scripts):
+    """A sentence in a column of six would break into up to seven lines."""
+    page = visit(
+        "chapters/answer.html",
+        viewport={"width": width, "height": 900},
+        java_script_enabled=scripts,
+    )
+    cells = page.locator(".answer-table td:visible")
+    widths = cells.evaluate_all("all => all.map(e => e.getBoundingClientRect().width)")
+    assert widths
+    assert min(widths) > 300
+    names = cells.evaluate_all("all => all.map(e => getComputedStyle(e, '::before').content)")
+    assert not {"none", "normal", '""'} & set(names)
+
+
 def test_a_card_on_a_phone_names_its_cells_without_scripts(visit):
     page = visit(
         "chapters/teaching.html",
@@ -268,7 +285,7 @@ def test_a_card_on_a_phone_names_its_cells_without_scripts(visit):
 
 @pytest.mark.parametrize(
     ("name", "table", "width"),
-    [("symbols", "table", 1280), ("answer", "table", 1280), ("7-the-race/full", ".board", 390)],
+    [("symbols", "table", 1280), ("7-the-race/full", ".board", 390)],
 )
 def test_the_head_of_a_long_table_stays_below_the_bar(visit, name, table, width):
     page = visit(f"chapters/{name}.html", viewport={"width": width, "height": 800})

@@ -51,11 +51,14 @@ FINDINGS = tuple(Finding(**row) for row in _TABLE["findings"])
 
 
 def table() -> HTML:
-    """Write a table of the six places where information is lost.
+    """Write a table of the six places where information is lost, which a page shows as cards.
 
     The columns say what is lost, what helps, what it costs, and which claims show it.
     """
-    names = ("Where", "Lost to whom", "What it limits", "It gets worse", "What helps", "Price")
+    names = (
+        *("Where", "Lost to whom", "What it limits", "It gets worse", "What helps", "Price"),
+        "What was measured",
+    )
     head = "".join(f'<th scope="col">{words.translated(name)}</th>' for name in names)
     rows = "".join(
         (
@@ -63,14 +66,12 @@ def table() -> HTML:
             f"{html.escape(words.translated(bottleneck.place))}</th>"
         )
         + "".join(map(cell, bottleneck[2:7]))
-        + (
-            '</tr><tr class="answer-evidence"><td '
-            f'colspan="6">{_listed(bottleneck.evidence)}</td></tr>'
-        )
+        + f'<td class="answer-evidence">{_listed(bottleneck.evidence)}</td></tr>'
         for bottleneck in BOTTLENECKS
     )
     return HTML(
-        f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        '<table class="answer-table row-cards always">'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     )
 
 
