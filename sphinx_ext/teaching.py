@@ -100,7 +100,8 @@ def shown(sitting: dict) -> str:
     """Return the table of a plan for one sitting as HTML.
 
     The table shows the times, the lengths, the topics, what the audience can do afterwards, and
-    what to leave out first.
+    what to leave out first. On a screen with room, the times, the lengths and what to leave out
+    stand below each other, so that the sentences have wide columns.
     """
     at, rows = 0.0, []
     for row in sitting["rows"]:
@@ -121,11 +122,13 @@ def shown(sitting: dict) -> str:
     saved = sum(row["minutes"] for row in sitting["rows"] if row["drop"])
     left = sitting["minutes"] - saved
     note = (
-        "Short of time? Leave out rows with a number in the last column, beginning with 1. "
+        "Short of time? Leave out rows with a number after “Leave out”, beginning with 1. "
         f"Without all of these rows, it takes {left:g} minutes, including the questions."
     )
     head = ("At", "Takes", "What", "Afterwards they can", "Leave out")
-    return f"<p>{words(sitting['for'])}</p>{table(head, rows, 'plan sitting')}<p>{note}</p>"
+    return (
+        f"<p>{words(sitting['for'])}</p>{table(head, rows, 'plan row-cards sitting')}<p>{note}</p>"
+    )
 
 
 def by_week(schedule: list[dict]) -> str:
@@ -147,7 +150,7 @@ def by_week(schedule: list[dict]) -> str:
 
     rows = [
         (
-            str(k),
+            f"Week {k}",
             words(week["read"]),
             cell(week["lecture"]),
             cell(week["class"]),
@@ -157,7 +160,9 @@ def by_week(schedule: list[dict]) -> str:
         for k, week in enumerate(schedule, 1)
     ]
     return table(
-        ("Week", "Read before", "Lecture", "Class", "Project", "Afterwards they can"), rows, "plan"
+        ("Week", "Read before", "Lecture", "Class", "Project", "Afterwards they can"),
+        rows,
+        "plan row-cards always",
     )
 
 
@@ -227,11 +232,9 @@ def mistakes(root: Path, chapter: str) -> str:
         ).items()
         if entry[1]
     }
-    rows = "".join(
-        (
-            f'<tr><th scope="row">{number} '
-            f"{html.escape(title)}</th><td>{'<br>'.join(words(s) for s in sentences)}</td></tr>"
-        )
+    named = "".join(
+        f"<p><strong>{number} {html.escape(title)}</strong></p>"
+        f"<ul>{''.join(f'<li>{words(sentence)}</li>' for sentence in sentences)}</ul>"
         for number, (title, sentences) in checks.items()
     )
     many = sum(len(sentences) for _, sentences in checks.values())
@@ -239,7 +242,7 @@ def mistakes(root: Path, chapter: str) -> str:
         "<details><summary>Common mistakes of listeners, slide by slide "
         f"({len(items)})</summary><ul>{''.join(items)}</ul></details>"
         f"<details><summary>Mistakes that the checks recognise ({many})</summary>"
-        f'<table class="table">{rows}</table></details>'
+        f"{named}</details>"
     )
 
 

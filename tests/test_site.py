@@ -257,14 +257,15 @@ def test_a_table_of_sentences_is_cards_on_a_phone(visit, name):
 
 @pytest.mark.parametrize("scripts", [True, False])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_places_of_the_answer_are_cards_at_any_width(visit, width, scripts):
-    """A sentence in a column of six would break into up to seven lines."""
+@pytest.mark.parametrize("name", ["answer", "teaching"])
+def test_rows_of_six_sentences_are_cards_at_any_width(visit, name, width, scripts):
+    """A sentence in a column of six would break into up to nine lines."""
     page = visit(
-        "chapters/answer.html",
+        f"chapters/{name}.html",
         viewport={"width": width, "height": 900},
         java_script_enabled=scripts,
     )
-    cells = page.locator(".answer-table td:visible")
+    cells = page.locator("table.row-cards.always td:visible")
     widths = cells.evaluate_all("all => all.map(e => e.getBoundingClientRect().width)")
     assert widths
     assert min(widths) > 300
