@@ -317,12 +317,11 @@ def nearest_by_error(
     style.label(ax)
     return ax, (
         f"{MEASURED}, n = {late.low:,.0f} to {late.high - 1:,.0f} ones: "
-        f"the error of bf16 is {late.length:.1f} times as long as the "
-        f"difference, and the right one of {what} is the nearest in "
-        f"{late[column]:.0%} of the cases. The formula gives "
-        f"{float(right(late.length, late.share)):.0%}, and for isotropic errors it gives "
-        f"{float(right(late.length, 1 / width)):.0%}. With the coordinates of the errors "
-        f"shuffled, the right one is the nearest in {last[column].iloc[-1]:.0%} of the cases."
+        f"the error of bf16 is {late.length:.1f} times as long as the difference. "
+        f"Among {what}, the nearest is the right one in {late[column]:.0%} of the cases, and the "
+        f"formula gives {float(right(late.length, late.share)):.0%}. With the coordinates of the "
+        f"errors shuffled, it is the right one in {last[column].iloc[-1]:.0%} of the cases. For "
+        f"isotropic errors, the formula gives {float(right(late.length, 1 / width)):.0%}."
     )
 
 
