@@ -86,7 +86,8 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
 def _quoted(name: str) -> str:
     """Quote a claim in the words of its source.
 
-    English pages show a translation with the original, and other pages show only the original.
+    English pages show a translation with the original, and English slides only the translation.
+    Other editions show only the original.
     """
     original, english = scorecard.quotations()[name]
     original, place = (
@@ -95,7 +96,7 @@ def _quoted(name: str) -> str:
     lead = "The note of 2025: " if "note" in place else "The talk of 2025: "
     lead_words = words.translated(lead)
     return lead_words + (
-        html.escape(english) + (f' <span lang="zh">{original}</span>')
+        html.escape(english) + f' <span class="talk-original" lang="zh">{original}</span>'
         if lead_words == lead
         else original
     )
