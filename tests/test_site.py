@@ -1360,3 +1360,16 @@ def test_the_clicker_takes_the_machine_of_the_hour_from_scene_to_scene_and_back(
     page.keyboard.press("PageUp")
     page.wait_for_timeout(1500)
     assert says.inner_text() == told[-2]
+
+
+def test_paper_shows_what_a_control_says_without_its_box(visit):
+    page = visit("chapters/4-counting/lab.html")
+    page.emulate_media(media="print")
+    chosen = page.locator(".explore-control select:visible")
+    assert chosen.count()
+    for select in chosen.all():
+        assert select.evaluate("e => e.selectedOptions[0].text.trim()")
+        assert select.evaluate("e => getComputedStyle(e).borderTopWidth") == "0px"
+    page = visit("chapters/5-rope-frequencies/lesson.html")
+    page.emulate_media(media="print")
+    assert page.locator(".machine-strip:visible").count() == 0, "a cut thumbnail"
