@@ -99,11 +99,19 @@ const widen = () => {
 };
 const isWide = (each) =>
   each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX);
+const NOT_IN_TEXT = ":is(blockquote, li, figure, td, .sd-card, .side-note, .card-paper, .report) *, .board, .wide, .always";
+const TEXT_REM = 39.1; // the width of a line of text
 const mark = () => {
   widen();
   const parts = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(SCROLLERS)]);
-  for (const each of parts) each.classList.remove("fits");
+  for (const each of parts) each.classList.remove("fits", "ends-with-text", "ends-with-figures");
   const wide = parts.map(isWide); // all before the next change, as in `widen`
+  const text = TEXT_REM * parseFloat(getComputedStyle(document.documentElement).fontSize);
+  const short = parts.map((each) => (each.querySelector("tr")?.getBoundingClientRect().width ?? 0) <= text + 1);
+  parts.forEach((each, k) => {
+    if (each.matches("table") && !wide[k] && !each.matches(NOT_IN_TEXT))
+      each.classList.add(short[k] ? "ends-with-text" : "ends-with-figures");
+  });
   parts.forEach((each, k) => {
     each.classList.toggle("goes-on", wide[k]);
     if (each.matches("table, .pst-scrollable-table-container")) each.classList.toggle("fits", !wide[k]);

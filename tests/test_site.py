@@ -1373,3 +1373,23 @@ def test_paper_shows_what_a_control_says_without_its_box(visit):
     page = visit("chapters/5-rope-frequencies/lesson.html")
     page.emulate_media(media="print")
     assert page.locator(".machine-strip:visible").count() == 0, "a cut thumbnail"
+
+
+@pytest.mark.parametrize("name", ["2-causal-attention/lab", "7-the-race/full"])
+def test_tables_end_with_the_text_the_figures_or_the_margin(visit, name):
+    page = visit(f"chapters/{name}.html", viewport={"width": 1280, "height": 800})
+    settle(page)
+    ends = page.evaluate(
+        """() => {
+            const right = (e) => e.getBoundingClientRect().right;
+            const text = right(document.querySelector(".bd-article section > p"));
+            const figures = right(document.querySelector(".bd-article"));
+            const margin = right(document.querySelector("table.wide"));
+            return [...document.querySelectorAll(".bd-article table:not(.board)")]
+                .filter((each) => each.checkVisibility() && !each.closest("figure, li, details"))
+                .map((each) => right(each.querySelector("tr")))
+                .map((end) => Math.min(...[text, figures, margin].map((x) => Math.abs(x - end))));
+        }"""
+    )
+    assert ends
+    assert max(ends) < 2
