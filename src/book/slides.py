@@ -426,7 +426,8 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
                 planned["minutes"] - sum(planned_row["minutes"] for planned_row in planned["rows"])
             )
             scenes = row.get("film", [])
-            minutes /= 1 + bool(scenes)  # half of the minutes are for the film
+            film_minutes = row.get("film_minutes", 0)
+            minutes -= film_minutes
             shown = row["show"] + last * "".join(
                 f"\n{number}. You can {they}." for number, they in can.items()
             )
@@ -436,7 +437,7 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
             )
             cells += [new(shown, metadata={"slideshow": {"slide_type": "slide"}}, id=f"row-{k}")]
             cells += [new(cue, metadata={"slideshow": {"slide_type": "notes"}}, id=f"cue-{k}")]
-            cells += filmed(scenes, minutes) if scenes else []
+            cells += filmed(scenes, film_minutes) if scenes else []
     return nbformat.v4.new_notebook(cells=cells)
 
 
