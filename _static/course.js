@@ -72,6 +72,23 @@ document.addEventListener("DOMContentLoaded", () => {
     );
   }
 });
+// On a phone a long listing shows its first lines, and a button shows the rest; without a script all of it is shown.
+const LINES = 8;
+document.addEventListener("DOMContentLoaded", () => {
+  for (const pre of document.querySelectorAll(".bd-article .cell_input:not(details *) .highlight pre")) {
+    const lines = pre.textContent.trimEnd().split("\n").length;
+    if (lines <= LINES) continue;
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "rest-of-code" });
+    const fold = (folded) => {
+      pre.classList.toggle("first-lines", folded);
+      button.ariaExpanded = String(!folded);
+      button.textContent = folded ? said(`All ${lines} lines`, `显示全部 ${lines} 行`) : said("First lines only", "只显示开头");
+    };
+    fold(true);
+    button.addEventListener("click", () => fold(!pre.classList.contains("first-lines")));
+    pre.closest(".cell_input").append(button);
+  }
+});
 // What is wider than the page scrolls by the keyboard, too, and says so.
 const SCROLLERS =
   ".bd-content :is(table, .highlight pre, .pst-scrollable-table-container, mjx-container[display=true], .explore-frame)";

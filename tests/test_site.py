@@ -1383,7 +1383,7 @@ def test_tables_end_with_the_text_the_figures_or_the_margin(visit, name):
         """() => {
             const right = (e) => e.getBoundingClientRect().right;
             const text = right(document.querySelector(".bd-article section > p"));
-            const figures = right(document.querySelector(".bd-article"));
+            const figures = right(document.querySelector(".bd-article section"));
             const margin = right(document.querySelector("table.wide"));
             return [...document.querySelectorAll(".bd-article table:not(.board)")]
                 .filter((each) => each.checkVisibility() && !each.closest("figure, li, details"))
@@ -1393,3 +1393,26 @@ def test_tables_end_with_the_text_the_figures_or_the_margin(visit, name):
     )
     assert ends
     assert max(ends) < 2
+
+
+@pytest.mark.parametrize("name", ["1-over-squashing/lesson", "zh/1-over-squashing/lesson"])
+def test_a_long_listing_on_a_phone_shows_its_first_lines_until_asked(visit, name):
+    where, phone = f"chapters/{name}.html", {"width": 390, "height": 844}
+    page = visit(where, viewport=phone)
+    button = page.locator(".rest-of-code:visible").first
+    listing = page.locator(".cell_input:has(> .rest-of-code) pre").first
+    hidden = "e => e.scrollHeight - e.clientHeight"
+    assert listing.evaluate(hidden) > 20
+    assert button.get_attribute("aria-expanded") == "false"
+    button.focus()
+    page.keyboard.press("Enter")
+    assert button.get_attribute("aria-expanded") == "true"
+    assert listing.evaluate(hidden) <= 1
+    page.keyboard.press("Enter")
+    assert listing.evaluate(hidden) > 20
+    page.emulate_media(media="print")
+    assert listing.evaluate(hidden) <= 1
+    assert visit(where).locator(".rest-of-code:visible").count() == 0, "a desktop has room"
+    bare = visit(where, viewport=phone, java_script_enabled=False)
+    for pre in bare.locator(".cell_input pre:visible").all():
+        assert pre.evaluate(hidden) <= 1
