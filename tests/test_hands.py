@@ -362,3 +362,21 @@ def test_firefox_opens_the_menu_scrolls_the_machine_and_turns_slides(site):
             if window.run("return Reveal.isLastSlide() && !Reveal.availableFragments().next"):
                 break
         assert window.run("return Reveal.getSlidePastCount()") == slides - 1
+
+
+@pytest.mark.parametrize("path", LIVE)
+def test_a_page_that_stands_alone_changes_the_colours_for_the_book_too(hand, path):
+    page = hand(path)
+    grounds = set()
+    for _ in range(3):
+        press(page, page.locator(".house-colours"), "mouse")
+        mode = page.evaluate("localStorage.getItem('mode')")
+        assert mode in page.locator(".house-colours").get_attribute("aria-label") or mode == "auto"
+        grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        if mode == "dark":
+            dark = page.context.new_page()
+            dark.goto(page.url.split("/live/")[0] + "/chapters/data.html")
+            assert dark.evaluate("document.documentElement.dataset.theme") == "dark"
+            dark.close()
+    assert len(grounds) == 2
+    assert page.errors == []

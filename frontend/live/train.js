@@ -653,6 +653,7 @@ async function start() {
   ground();
   controls();
   status(asks());
+  new MutationObserver(ground).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ground);
   root.addEventListener("input", changed);
   root.addEventListener("click", clicked);
