@@ -1416,3 +1416,9 @@ def test_a_long_listing_on_a_phone_shows_its_first_lines_until_asked(visit, name
     bare = visit(where, viewport=phone, java_script_enabled=False)
     for pre in bare.locator(".cell_input pre:visible").all():
         assert pre.evaluate(hidden) <= 1
+
+
+def test_the_button_that_copies_a_page_stands_at_its_foot(visit):
+    page = visit("chapters/answer.html")
+    last = page.locator("article h2").last.bounding_box()["y"]
+    assert page.locator(".copy-page").bounding_box()["y"] > last

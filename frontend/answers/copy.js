@@ -18,10 +18,7 @@ if (markdown && title && location.protocol !== "file:") {
     }
     setTimeout(() => (button.textContent = say("Copy page")), 2000);
   });
-  // on the front page it would stand between the title and the first question
-  const front = document.querySelector(".machine-page");
-  if (front) front.closest("section").append(button);
-  else title.after(button);
+  title.closest("section").append(button); // at the foot: below the title it would stand before the first sentence
   const tutor = document.querySelector("link[rel=help][type='text/markdown']");
   if (tutor) {
     const link = document.createElement("a");
@@ -29,6 +26,6 @@ if (markdown && title && location.protocol !== "file:") {
     link.href = tutor.href;
     link.download = "";
     link.textContent = say("Tutor's file for your assistant");
-    button.after(" ", link);
+    title.after(link);
   }
 }
