@@ -20,7 +20,7 @@ import answering
 import lectures
 from sphinx.util.osutil import relative_uri
 
-from book import editions, execution, questions
+from book import editions, execution, questions, repository
 
 ROOT = answering.ROOT
 TITLE = "Connection Bottlenecks in Attention"
@@ -43,6 +43,8 @@ Do not mend the code yourself.
 5. The check decides, not you: on the site (button *Check*), in JupyterLab or on Colab.
 6. An exercise with a prediction asks for the learner's own guess first. Do not give it away.
 """
+PICTURE = "machine.webp"  # in the folder `_static`
+ALT = "The machine of the front page, which shows what reaches the last token"
 LONGEST = 160  # the largest number of characters in a description
 
 
@@ -284,6 +286,25 @@ def ordered(env) -> list[str]:
     return names
 
 
+def picture(url: str) -> str:
+    """Return the tags of the picture that others show beside a link to a page.
+
+    They need its whole address, so a copy that knows no repository has no such tags.
+
+    >>> picture("https://github.com/somebody/course").split('"')[3]
+    'https://somebody.github.io/course/_static/machine.webp'
+    >>> picture("")
+    ''
+    """
+    if not url:
+        return ""
+    address = html.escape(f"{repository.site(url)}_static/{PICTURE}")
+    return (
+        f'<meta property="og:image" content="{address}">'
+        f'<meta property="og:image:alt" content="{ALT}">'
+    )
+
+
 def add_facts(app, pagename, templatename, context, doctree) -> None:
     """Add facts to the head of a page.
 
@@ -307,7 +328,7 @@ def add_facts(app, pagename, templatename, context, doctree) -> None:
         f'<meta property="og:title" content="{title}"><meta property="og:description" '
         f'content="{about}">'
     )
-    head += '<meta property="og:type" content="article">'
+    head += '<meta property="og:type" content="article">' + picture(repository.repository())
     home = relative_uri(pagename, pagename)
     name = pagename.rpartition("/")[2]
     head += f'<link rel="alternate" type="text/markdown" href="{home}{name}.md">'

@@ -22,6 +22,11 @@ def test_a_page_says_what_it_is_about(text, about):
     assert assistants.description(text) == about
 
 
+def test_a_link_to_a_page_can_show_a_picture_of_the_site():
+    assert (assistants.ROOT / "_static" / assistants.PICTURE).exists()
+    assert assistants.picture("") == "", "a relative address would show nothing"
+
+
 def test_a_long_description_ends_at_a_word():
     found = assistants.description("> **Question.** " + "word " * 100)
     assert len(found) <= assistants.LONGEST
