@@ -129,9 +129,18 @@ function placeKeys(slide) {
     key.classList.toggle("above", box.width > 0 && covers);
   });
 }
+// the heading of a widget stays in one line, if it can
+function oneLine(slide) {
+  const heading = slide?.querySelector(":is(h2, h3)");
+  if (!heading || heading.style.fontSize || !slide.querySelector("figure.explore")) return;
+  const lines = () => heading.getBoundingClientRect().height / Reveal.getScale() / parseFloat(getComputedStyle(heading).fontSize);
+  for (let size = 42; lines() > 1.9 && size >= 33; size--) heading.style.fontSize = `${size}px`;
+  if (lines() > 1.9) heading.style.fontSize = "42px";
+}
 let whole = byLink;
 document.querySelector(".reveal").classList.toggle("whole", whole);
 const give = () => {
+  oneLine(Reveal.getCurrentSlide());
   placeKeys(Reveal.getCurrentSlide());
   if (whole) return;
   giveWay(Reveal.getCurrentSlide());
