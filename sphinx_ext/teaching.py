@@ -60,12 +60,12 @@ def by_term(root: Path) -> str:
 def out(root: Path, name: str) -> str:
     """Return links to the slides of a deck that may be left out, in their order."""
     path = part(root, name)
-    return ", ".join(
+    return ", then ".join(
         (
-            f'{k}. <a href="{deck(path)}{slide["place"]}">{html.escape(slide["heading"])}</a> '
-            f"({slide['minutes']:g})"
+            f'“<a href="{deck(path)}{slide["place"]}">{html.escape(slide["heading"])}</a>” '
+            f"({slide['minutes']:g} min)"
         )
-        for k, slide in enumerate(shorter(root, name), 1)
+        for slide in shorter(root, name)
     )
 
 
@@ -80,7 +80,7 @@ def by_deck(root: Path) -> str:
         linked = f'<a href="{deck(path)}">{name}</a>'
         rows.append((linked, f"{minutes(path):g} min", out(root, name), f"{least:g} min"))
     return table(
-        ("Deck", "Takes", "Leave out, in this order (minutes)", "Then it takes"),
+        ("Deck", "Takes", "Leave out, in this order", "Then it takes"),
         rows,
         "plan row-cards",
     )
@@ -122,8 +122,9 @@ def shown(sitting: dict) -> str:
     saved = sum(row["minutes"] for row in sitting["rows"] if row["drop"])
     left = sitting["minutes"] - saved
     note = (
-        "Short of time? Leave out rows with a number after “Leave out”, beginning with 1. "
-        f"Without all of these rows, it takes {left:g} minutes, including the questions."
+        "Short of time? Some rows have a number under “Leave out”. Leave out these rows in the "
+        f"order of their numbers. Without all of them, the plan takes {left:g} minutes, including "
+        "the questions."
     )
     head = ("At", "Takes", "What", "Afterwards they can", "Leave out")
     return (
@@ -210,6 +211,18 @@ def known(table: str) -> dict[str, tuple[str, list[str]]]:
     }
 
 
+def opened(mistake: str) -> str:
+    """Return a mistake of a cue as a sentence with a subject and a capital letter.
+
+    >>> opened("they take small for zero.")
+    'Students take small for zero.'
+    >>> opened("nearly all say yes.")
+    'Nearly all say yes.'
+    """
+    named = re.sub(r"^they\b", "Students", mistake)
+    return named[:1].upper() + named[1:]
+
+
 def mistakes(root: Path, chapter: str) -> str:
     """Return a folded list of common mistakes for a chapter.
 
@@ -217,8 +230,8 @@ def mistakes(root: Path, chapter: str) -> str:
     """
     items = [
         (
-            f"<li>{words(slide['wrong'])} <small><a "
-            f'href="{deck(path)}{slide["place"]}">{html.escape(slide["heading"])}</a></small></li>'
+            f"<li>{words(opened(slide['wrong']))} <small>(On the slide “<a "
+            f'href="{deck(path)}{slide["place"]}">{html.escape(slide["heading"])}</a>”.)</small></li>'
         )
         for kind in ("lesson", "sinks", "lab")
         for path in root.glob(f"chapters/{chapter}-*/{kind}.ipynb")
@@ -263,7 +276,7 @@ def sizes(root: Path, chapter: str) -> str:
         where = f"{path.parent.name}/{kind}.html"
         parts.append(f'<a href="{where}">{kind}</a> {minutes(path)} min, {many}')
     room = (
-        "<p><strong>Short of time?</strong> Leave out, in this order (minutes): "
+        "<p><strong>Short of time?</strong> Leave out these slides, in this order: "
         f"{out(root, f'{chapter} lesson')}.</p>"
     )
     return f"<p>{' · '.join(parts)}</p>{room}"

@@ -130,7 +130,7 @@ def test_all_halves_of_the_refresher_are_read_before_they_are_needed(root):
 def test_a_shortened_plan_counts_its_questions_too(root, name):
     made = plans.plan(root, name)
     saved = sum(each["minutes"] for each in made["rows"] if each["drop"])
-    assert f"it takes {made['minutes'] - saved:g} minutes" in teaching.shown(made)
+    assert f"the plan takes {made['minutes'] - saved:g} minutes" in teaching.shown(made)
 
 
 def test_the_pages_of_steps_take_in_the_term_the_minutes_that_they_say(root):
