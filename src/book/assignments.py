@@ -347,7 +347,7 @@ def evening(root: Path, number: int) -> str:
 
 
 def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
-    """Return the cells of the given steps, and the cells before the first step.
+    """Return the cells of the given steps, with all cells that stand before step 1.
 
     Without numbers, return all cells.
     """

@@ -514,10 +514,10 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
 
 
 def legend(source: str, entries: Iterable[Entry]) -> str:
-    """Add a comment to a cell that translates the strings that stay English in its code.
+    """Add a comment to a cell, which translates the English names in its code.
 
-    A name with which code looks something up cannot change. The comment tells readers of the code
-    how the outputs show this name.
+    Code uses some names to look something up, so we cannot translate these names in the code. The
+    comment tells readers how the outputs show them.
 
     >>> print(legend('show({"turned": 1})', [Entry("turned", "旋转之后", SAID)]))
     show({"turned": 1})

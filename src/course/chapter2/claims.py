@@ -246,7 +246,8 @@ def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numb
 
     Returns:
         `falls`: whether the path sum of the theorem falls with the position.
-        `before`: the correlations with random weights, keyed by the scale of the weights.
+        `before`: the same correlations in networks with random weights, keyed by the scale of the
+            weights.
         `after`: the correlations in the trained network.
     """
     row, position = (

@@ -1,4 +1,4 @@
-"""Measure what chapter 4 needs about counting.
+"""Measure counting for chapter 4.
 
 The module covers counts in a random Transformer, codes of any width, the tokens of a text, and
 answers that others have reported.

@@ -117,7 +117,7 @@ FILM = tomllib.loads((HERE / "film.toml").read_text())
 
 
 def film(stop: int) -> list[dict[str, Any]]:
-    """Return the states of the film that the drawing "machine" shows at one stop of its camera.
+    """Return the states that the drawing "machine" goes through at one stop of the film.
 
     The text of the film is on the front page, and there is one state for each of its sentences. A
     state includes the settings of all earlier sentences.
@@ -233,7 +233,7 @@ def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") 
 
 
 def emblem(folder: str, language: str = "en") -> str:
-    """Return the still picture of a chapter's drawing for its card, without words.
+    """Return a still picture of a chapter's drawing, in which the labels are left out.
 
     For a chapter without its own drawing, the result is a picture of the drawing "machine".
 

@@ -4,6 +4,7 @@ Chapter 7 and the last exercise of chapter 6 show this chart.
 """
 
 import textwrap
+import unicodedata
 from pathlib import Path
 
 import pandas as pd
@@ -67,7 +68,7 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     ]
     ends = sorted([*ends, (CHANCE[task], translated("guessing"), GREY)], reverse=True)
     heights = [y(value) + 7 for value, _, _ in ends]
-    names = [textwrap.wrap(words, LETTERS) for _, words, _ in ends]
+    names = [lines(words) for _, words, _ in ends]
     labels = list(zip(apart(heights, names), names, [tone for *_, tone in ends], strict=True))
     threads = []
     for name in sorted(means.index, key=lambda name: name in named):
@@ -104,6 +105,21 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
         caption=translated(said),
     )
     return HTML(picture), finding
+
+
+def lines(name: str) -> list[str]:
+    """Break a name into lines that fit beside the chart. A Chinese character takes two letters.
+
+    >>> lines("local RoPE, global NoPE 0.94")
+    ['local RoPE, global NoPE 0.94']
+    >>> lines("局部 RoPE、全局 NoPE，另有 7 个 1.00")
+    ['局部 RoPE、全局 NoPE，', '另有 7 个 1.00']
+    """
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in name)
+    if len(name) + wide <= LETTERS:
+        return [name]
+    head, comma, tail = name.rpartition("，")
+    return [head + comma, tail] if comma else textwrap.wrap(name, LETTERS - wide)
 
 
 def apart(heights: list[float], names: list[list[str]]) -> list[int]:

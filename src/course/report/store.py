@@ -80,9 +80,10 @@ def slug(name: str) -> str:
 def marks(report: dict) -> list[tuple[str, str]]:
     """Return everything on which the measurements of a report depend.
 
-    The marks are the weights as loaded, the plan, the floating-point format, the seed and the
-    versions, each in full and as pages write it. Reports with equal marks count as one report, so
-    the sections of one are added to the other.
+    The result has one pair for each of these: the weights as loaded, the plan, the floating-point
+    format, the seed and the versions. The first entry of a pair is the value in full, and the
+    second is the shorter form that pages show. If all pairs of two reports are equal, they count as
+    one report, so the sections of one are added to the other.
     """
     model, settings = report["model"], report["settings"]
     pairs = [("".join(model[key] for key in HASHES), model["weights_sha256"][:6])]

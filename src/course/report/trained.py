@@ -75,10 +75,11 @@ def language_model(
 ) -> LanguageModel:
     """Load the weights of a course decoder into a GPT-NeoX that computes the same.
 
-    The measures of language models can read a GPT-NeoX.
+    The measures that read language models then work for the decoder as well.
 
     Raises:
-        ValueError: if the decoder has positions other than RoPE or none, a window, or no norms.
+        ValueError: if the decoder encodes positions in another way than by RoPE, has a window, or
+            has no norms. A decoder without positions is allowed.
     """
     card = trained.card["decoder"]
     turns = {"RoPE": card.get("turning", 1.0), "NoPE": 0.0}.get(card.get("encoding", "NoPE"))

@@ -41,7 +41,10 @@ _NAMES = {  # parts of class names, and the mechanism for mixing tokens that eac
 
 
 class _Layer(NamedTuple):
-    """Describe what mixes the tokens of a layer. `probe.layers` explains each attribute."""
+    """Describe how a layer mixes the states of its tokens.
+
+    `probe.layers` explains each attribute.
+    """
 
     mixes: str
     read: bool

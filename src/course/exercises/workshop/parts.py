@@ -446,8 +446,8 @@ def read(path: Path) -> Decoder:
         then = require.number('"16" in its "right"', measured.get("16", accuracy), 0, 1)
         if abs(accuracy - then) > 0.15:
             raise ValueError(
-                f"it was right in {then:.2f} at 16 pairs, but with the parts of these "
-                f"pages it is right in {accuracy:.2f}, so it has "
+                f"the accuracy at 16 pairs was {then:.2f} after training, but it is {accuracy:.2f} "
+                "if we build the decoder from the parts of these pages, so the decoder has "
                 "another number of heads, a window, or other positions"
             )
     except (SafetensorError, ValueError) as error:

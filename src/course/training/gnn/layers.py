@@ -31,8 +31,8 @@ class GCN(nn.Module):
     """Compute x_i' = b + sum_j x_j W / sqrt(deg_i deg_j), summed over the children j and i itself.
 
     The layer is the graph convolution of Kipf & Welling (2017). `deg` counts the incoming edges and
-    the loop. Messages are in units of 1 / sqrt(3), so messages between inner nodes, which have
-    in-degree 3, need no scaling.
+    the loop, so it is 3 at an inner node. We multiply all messages by sqrt(3), because the message
+    of an inner node then needs no scaling, and `receive` divides by this factor again.
     """
 
     additive, activation, residual, layer_norm, over_all = True, True, True, True, False
