@@ -39,7 +39,7 @@ def copy(source, target):
 @pytest.fixture
 def clone(tmp_path):
     """A book of two notebooks, alpha and beta, with the real configuration and extensions."""
-    for name in "sphinx_ext tools src/book _static _config.yml references.bib requirements.txt constraints.txt".split():
+    for name in "sphinx_ext tools src/book _static _config.yml pyproject.toml references.bib requirements.txt constraints.txt".split():
         source, target = ROOT / name, tmp_path / name
         copy(source, target) if source.is_dir() else shutil.copy(source, target)
     for folder in (

@@ -661,10 +661,12 @@ def test_small_models_answer_at_once(visit):
         page.select_option("[data-small=model]", name)
         counts = name.startswith("count")
         page.fill("[data-small=letters]", "xyy" if counts else "0111")
-        before = page.locator("circle").first.get_attribute("cx")
+        before = page.locator("#small circle").first.get_attribute("cx")
         page.locator("[data-small=n]").focus()
         page.keyboard.press("ArrowRight")
-        assert page.locator("circle").first.get_attribute("cx") != before, "the line's dot moves"
+        assert page.locator("#small circle").first.get_attribute("cx") != before, (
+            "the line's dot moves"
+        )
         said = page.inner_text(".live-says")
         page.locator("[data-small=n]").fill("4")
         trained = checkpoints.load(name)
