@@ -104,6 +104,7 @@ document
 // A figure that comes after a question takes the room of the text above it, if it would be small otherwise. The heading
 // stays, and the last paragraph, too, if that is enough. A slide that is opened by its link keeps all of its text.
 const WHOLE = 514, ROOMY = 484; // the height of a figure that fills the slide, and the least that is easy to read
+const SMALLEST_HEADING = 32; // in pixels
 const heightOf = figure => figure.clientHeight - (figure.querySelector(":scope > .key.above")?.offsetHeight ?? 0);
 function giveWay(slide) {
   const figure = slide?.querySelector(".fragment.visible :is(figure.still, .explore-frame):has(> .roomy)");
@@ -129,13 +130,15 @@ function placeKeys(slide) {
     key.classList.toggle("above", box.width > 0 && covers);
   });
 }
-// the heading of a widget stays in one line, if it can
+// the heading of a widget gets smaller, if it then stays in one line
 function oneLine(slide) {
   const heading = slide?.querySelector(":is(h2, h3)");
-  if (!heading || heading.style.fontSize || !slide.querySelector("figure.explore")) return;
-  const lines = () => heading.getBoundingClientRect().height / Reveal.getScale() / parseFloat(getComputedStyle(heading).fontSize);
-  for (let size = 42; lines() > 1.9 && size >= 33; size--) heading.style.fontSize = `${size}px`;
-  if (lines() > 1.9) heading.style.fontSize = "42px";
+  if (!heading || heading.dataset.fitted || !slide.querySelector("figure.explore")) return;
+  heading.dataset.fitted = "yes";
+  const size = () => parseFloat(getComputedStyle(heading).fontSize);
+  const broken = () => heading.getBoundingClientRect().height / Reveal.getScale() > 1.9 * size();
+  while (broken() && size() > SMALLEST_HEADING) heading.style.fontSize = `${size() - 1}px`;
+  if (broken()) heading.style.fontSize = "";
 }
 let whole = byLink;
 document.querySelector(".reveal").classList.toggle("whole", whole);

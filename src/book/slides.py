@@ -426,7 +426,7 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
                 planned["minutes"] - sum(planned_row["minutes"] for planned_row in planned["rows"])
             )
             scenes = row.get("film", [])
-            film_minutes = row.get("film_minutes", 0)
+            film_minutes = row["film_minutes"] if scenes else 0
             minutes -= film_minutes
             shown = row["show"] + last * "".join(
                 f"\n{number}. You can {they}." for number, they in can.items()

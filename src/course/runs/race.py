@@ -77,13 +77,13 @@ def enter(
     Args:
         name: a name for the figure that no other entry has.
         weigh: a function that takes logits (b, h, n, n), with minus infinity at masked tokens, and
-            returns weights of the same shape. You may also give a class. This is either your own
-            `Block`, or a whole model, which is called with the number of tokens. A whole
-            model is measured but not ranked.
+            returns weights of the same shape. You may also give a class, either your own `Block` or
+            a whole model, whose constructor gets the number of tokens. A whole model is measured
+            but not ranked.
         chosen: the tasks. A run that learns takes a few seconds.
         seeds: how many seeds to use. They are 0, 1, … as in the table, so that runs can be paired.
-        steps: the largest number of steps to the criterion. `None` takes the largest
-            number that the race allows.
+        steps: the largest number of steps to the criterion. `None` takes the number that the race
+            allows.
 
     Raises:
         ValueError: if the name is taken, a task is unknown, or the function returns another shape,
